@@ -294,7 +294,7 @@ def compare(
     result = build.compare([run for each in sets for run in each], options, plan, _origins(sets))
     lone = by is not None and len(result.apart) == 1 and not result.tasks
     require(bool(result.tasks), f"the runs do not differ in `{by}`: {result.apart[0][1]}" if lone else _refusal(result))
-    notes = [*result.notes, *(note for task in result.tasks for note in task.notes)]
+    notes = [*result.warnings, *result.notes, *(note for task in result.tasks for note in task.notes)]
     notes += [*(f"not compared: {label}: {reason}" for label, reason in result.apart)]
     declared = [pair for task in result.tasks for pair in task.pairs if pair.declared]
     if declared:

@@ -28,6 +28,7 @@ from relab.logger import Logger
 from relab.record import history
 from relab.record.history import Column
 from relab.train import session
+from report.made import RANDOM, write_run
 from small_runs import resolve, run
 from where import histories
 
@@ -482,3 +483,15 @@ def test_an_iteration_is_as_long_as_its_rows_say_where_the_settings_do_not(folde
         section.pop("algo.envs", None)
         section.pop("envs", None)
     assert iteration_steps(view) == 8 * 16
+
+
+def test_the_run_that_examine_shows_first_is_not_passed_over_in_silence(tmp_path):
+    spec = {"env": "made-v1", "reward_high": 1.0, "reward_low": 1.0, "horizon": 500, "random": RANDOM}
+    runs = {"sick-s0": ("ppo", 0.5, [20.0, 9, 9, 9, 9]), "good-s0": ("ppo", 0.001, [20.0, 500, 500, 500, 500]),
+            "tired-s0": ("dqn", 0.4, [20.0, 400, 300, 30, 25])}  # fmt: skip
+    for name, (algo, lr, curve) in runs.items():
+        write_run(tmp_path / name, curve, 0, config={"algo": {"name": algo, "lr": lr}}, meta={"spec": spec})
+    report = examine(tmp_path)
+    assert report.main[0].run == "sick-s0"
+    advice = propose(report, tmp_path)
+    assert advice.passed_over[0] == "sick-s0 (steps-too-large): good-s0 has solved the same task already"

@@ -74,7 +74,7 @@ def test_json_is_the_same_proposal(here, capsys):
 
 def test_write_makes_a_file_with_the_keys_of_a_proposal(here, capsys):
     assert main(["next", "lr100", "--write"]) == 0
-    assert "run it     relab train runs/lr100/next_config.yaml seed=3" in capsys.readouterr().out
+    assert "run it      relab train runs/lr100/next_config.yaml seed=3" in capsys.readouterr().out
     written = config.read_yaml(here / "runs" / "lr100" / FILE)
     assert set(written) == proposal.KEYS
     assert (written["parent"], written["diff"]) == ("lr100", {"algo.lr": {"from": 0.3, "to": 0.003}})

@@ -388,7 +388,7 @@ def run(values, steps=None, **more) -> History:
 
 def test_final_and_mean_of_last():
     history = run([1, 2, 3, 4, 10])
-    assert outcome(history) == Outcome(10.0, 3, "x")
+    assert outcome(history) == Outcome(10.0, 3, "x", step=400)
     assert outcome(history, "mean_last_m", m=2).value == 7.0
     short = outcome(history, "mean_last_m", m=50)
     assert (short.value, short.note) == (4.0, "only 5 of 50 values")

@@ -273,7 +273,8 @@ def test_the_same_config_in_two_paths(tmp_path, capsys):
     variant(tmp_path / "old", "x", [100.0, 104, 98, 102, 96], 0.1)
     variant(tmp_path / "new", "x", [200.0, 204, 198, 202, 196], 0.1)
     text = printed(capsys, tmp_path / "old", tmp_path / "new")
-    assert "Nothing to compare" in text
+    assert text.startswith("warning: new/x, old/x have the same settings, but"), "the code between them changed"
+    assert "Nothing to compare" in printed(capsys, tmp_path / "old", tmp_path / "new", "--by", "settings")
     variants = data(capsys, tmp_path / "old", tmp_path / "new", "--by", "path")["tasks"][0]["variants"]
     assert [(Path(row["label"]).name, row["mean"]["mid"]) for row in variants] == [("new", 200.0), ("old", 100.0)]
 
@@ -441,3 +442,24 @@ def test_labels_that_begin_alike_stay_apart():
     labels = [f"ppo on CartPole-v1, lr=0.{x}" for x in ("00025", "05")]
     assert len({render.short(label) for label in labels}) == 2
     assert all(len(render.short(label)) <= render.LABEL for label in labels)
+
+
+def test_under_five_seeds_the_best_is_the_reference_and_another_can_be_named(tmp_path, capsys):
+    variant(tmp_path, "good", [200.0], 0.1)
+    variant(tmp_path, "sick", [9.0, 10.0], 0.2)
+    variant(tmp_path, "fair", [150.0], 0.3)
+    text = printed(capsys, tmp_path)
+    assert "held against good, the best (--reference NAME for another)" in text
+    assert "exploratory: sick against good: -190.5" in text
+    assert data(capsys, tmp_path, "--reference", "fair")["tasks"][0]["reference"] == {
+        "variant": "fair", "why": "--reference"}  # fmt: skip
+    assert "must be one of the variants, but there are good, fair, sick" in printed(
+        capsys, tmp_path, "--reference", "nosuch", code=2)  # fmt: skip
+
+
+def test_the_steps_of_the_evaluations_are_named_not_those_that_were_aimed_at(tmp_path, capsys):
+    write_run(tmp_path / "a-s0", [1.0, 2, 3, 4], 0, config={"algo": {"name": "ppo", "lr": 0.1}}, every=2000)
+    write_run(tmp_path / "b-s0", [1.0, 2, 3, 4], 0, config={"algo": {"name": "ppo", "lr": 0.2}}, every=5000)
+    text = printed(capsys, tmp_path)
+    assert "at steps 5,000 to 6,000, the last up to 6,000, where the shortest ends" in text
+    assert "earlier in some: b at 5,000" in text

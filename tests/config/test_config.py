@@ -445,6 +445,13 @@ def test_a_key_of_another_algorithm_is_said_to_be_its():
         resolve([cli("algo=dqn", "env=cartpole", "algo.temperature=0.2")])
 
 
+def test_a_key_of_other_environments_and_a_number_that_follows_are_said_to_be_so():
+    with pytest.raises(ConfigError, match=r"unknown key `env\.pixels`; it is a setting of cartpole and gym:"):
+        resolve([cli("algo=dreamer", "env=pendulum", "env.pixels=64")])
+    with pytest.raises(ConfigError, match=r"unknown key `algo\.batch`; it is not set but follows, from envs \* steps"):
+        resolve([cli("algo=dreamer", "env=cartpole", "algo.batch=0")])
+
+
 def test_a_key_of_the_old_environment_is_unknown_to_the_new():
     with pytest.raises(ConfigError, match=r"unknown key `env\.agents`"):
         resolve([Layer("parent", {"env": "herd"}), cli("env=cartpole", "env.agents=2")])

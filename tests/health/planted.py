@@ -618,7 +618,18 @@ def busy(copy: Copy) -> None:
         row["time/load"] = 1.0 if i < 3 else 6.0
 
 
+def misplaced(copy: Copy) -> None:
+    """Two rows whose steps the reader of a log could not place; the numbers of the others are as they were."""
+    copy("cartpole", "").meta["steps_left_out"] = {"points": 2, "steps": [10**12, -1]}
+
+
+def thousands(copy: Copy) -> None:
+    """Steps in thousands: the reader of a log met an episode that was longer than all steps."""
+    copy("cartpole", "").meta["steps_doubtful"] = "by step 3 episodes of 60 steps were over"
+
+
 PLANTED: dict[str, Callable[[Copy], None]] = {
+    "steps-out-of-place": misplaced, "step-unit-doubtful": thousands,
     "no-returns": no_episode_ends, "returns-all-alike": never_paid, "outside-healthy-runs": wide,
     "below-known-level": halfway, "entropy-sign-turned": entropy_negated,
     "learning-rate-zero": rate_runs_out, "episodes-cut-short": cut_short, "success-against-return": success_turned,

@@ -16,7 +16,7 @@ from relab.base.places import STALE_S
 from relab.config.base import ConfigError
 from relab.formats.read.find import find
 from relab.health.examine import examine, load_view
-from relab.health.render import text
+from relab.health.render import numbers, text
 from relab.health.rule import all_rules
 from relab.record.state import state_of
 from where import histories
@@ -356,3 +356,12 @@ def test_watch_tells_when_a_run_ends_and_stops(tmp_path, cache, capsys, monkeypa
 def rewrite(run: Path, **meta) -> None:
     full = json.loads((run / "meta.json").read_text()) | meta
     (run / "meta.json").write_text(json.dumps(full))
+
+
+def test_the_references_number_is_labelled(tmp_path):
+    main = examine(FAULTY / "entropy-runaway", against=HEALTHY / "pendulum").main
+    held = [f for f in main if f.reference is not None and f.reference.value is not None]
+    assert held
+    for finding in held:
+        assert finding.reference.what
+        assert f"({finding.reference.what})" in numbers(finding)

@@ -62,6 +62,13 @@ def test_a_terminal_wraps_and_cuts_nothing(monkeypatch):
     assert set(whole.split()) <= set(narrow.split()) | {"limits:"}
 
 
+def test_what_to_log_is_said_of_other_programs_alone(tmp_path):
+    """What relab's trainers log is not the user's to choose."""
+    assert "to run more, log" not in text(examine(histories() / "healthy"))
+    (tmp_path / "progress.csv").write_text("step,rollout/ep_rew_mean\n" + "".join(f"{i},{i}\n" for i in range(40)))
+    assert "to run more, log" in text(examine(tmp_path / "progress.csv"))
+
+
 def test_many_runs_are_a_line_each_the_worst_first(tmp_path):
     """Twelve runs, six of them sick: all six are named, then the sound ones are counted."""
     sick = "diverged critic-not-learning frozen-parameters policy-not-moving worse-than-random entropy-collapse"

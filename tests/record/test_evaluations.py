@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from scipy import stats as oracle
 
-from relab.record.evaluations import Evaluation, evaluation, evaluations, summary
+from relab.record.evaluations import Evaluation, evaluation, evaluations, outcome_of, share_error, summary
 
 
 def row(*episodes: dict[str, Any], **other: Any) -> dict[str, Any]:
@@ -83,3 +83,28 @@ def test_evaluations_are_those_of_a_mode_in_order() -> None:
 def test_summary_is_students() -> None:
     x = [0.5, 2.5, 9.0, -4.0, 7.25]
     assert summary(x) == pytest.approx((sum(x) / 5, oracle.sem(x), 5))
+
+
+# ---- An environment that is judged by success
+
+
+def test_success_is_what_is_judged_where_an_environment_says_so() -> None:
+    """A shaped reward that pays for putting success off: the return falls while success rises."""
+    played = [{"return": 19.0, "length": 50, "success": False}] * 3 + [{"return": 6.0, "length": 9, "success": True}]
+    level = evaluation(row(*played), "success")
+    assert level is not None
+    assert (level.metric, level.mean, level.n) == ("eval/success_det", 0.25, 4)
+    assert level.se == pytest.approx(max(oracle.sem([0, 0, 0, 1]), share_error(0.25, 4)))
+
+
+def test_none_of_fifty_is_not_known_without_error() -> None:
+    level = evaluation(row(*[{"return": 0.0, "success": False}] * 50), "success")
+    assert level is not None
+    low, high = oracle.binomtest(0, 50).proportion_ci(0.6826894921, method="wilson")  # z = 1
+    assert level.se == pytest.approx((high - low) / 2)
+
+
+@pytest.mark.parametrize(("spec", "outcome"), [({"outcome": "success"}, "success"), ({}, "return"), (None, "return"),
+                                               ({"outcome": "glory"}, "return")])  # fmt: skip
+def test_the_record_says_what_is_judged(spec: Any, outcome: str) -> None:
+    assert outcome_of({"spec": spec}) == outcome

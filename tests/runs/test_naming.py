@@ -26,6 +26,10 @@ def group(*names: str, env: str = "", **config) -> Nameable:
         # one difference under two keys is said once
         ([group("a", "b", algo__lr=0.001, foreign__learning_rate=0.001),
           group("c", "d", algo__lr=0.0003, foreign__learning_rate=0.0003)], ["lr=0.001", "lr=0.0003"]),
+        # names that some share: what differs among those alone
+        ([group("ok-s0", lr=0.1, total_steps=10), group("ok-s1", lr=0.1, total_steps=20), group("fast-s0", lr=0.5)],
+         ["ok, total_steps=10", "ok, total_steps=20", "fast"]),
+        ([group("a-s0", lr=1), group("cut-s0", "long-s0", lr=2), group("b-s0", lr=3)], ["a", "cut + long", "b"]),
         # what is no choice of anybody's does not name a group
         ([group("a", "b", run_name="x1", lr=0.1), group("c", "d", run_name="x2", lr=0.2)], ["lr=0.1", "lr=0.2"]),
         # two environments: what differs within each

@@ -249,3 +249,19 @@ def test_worse_than_random_takes_two_points_of_three(means, worse):
     verdict = verdict_of(evaluated(means, 0.7, CARTPOLE, first=10_000))
     assert verdict.below_random == worse
     assert (verdict.kind == "worse") == worse
+
+
+def test_a_task_that_declares_success_is_judged_by_it():
+    """Success 0, .5, 1 at returns 3, 19, 6: learned, best at the end; by the return it would be lost."""
+    rows = [
+        {"step": 1000 * i, "mode": "det",
+         "episodes": [{"seed": k, "return": r, "length": 9, "success": k < wins} for k in range(20)]}
+        for i, (r, wins) in enumerate([(3.0, 0), (19.0, 10), (6.0, 20)])
+    ]  # fmt: skip
+    random = {"return_mean": 2.6, "return_std": 1.0, "success": 0.0, "n": 100}
+    spec = {"env": "pickcube-v1", "reward_low": 0.0, "reward_high": 1.0, "horizon": 50, "random": random}
+    judged = verdict_of(History(Path("run"), evals=rows, meta={"spec": spec | {"outcome": "success"}}))
+    assert (judged.kind, judged.metric, judged.final) == ("learned", "eval/success_det", 1.0)
+    assert judged.best is not None
+    assert judged.best.step == 2000
+    assert verdict_of(History(Path("run"), evals=rows, meta={"spec": spec})).kind == "unstable"

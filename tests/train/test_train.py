@@ -8,7 +8,7 @@ import signal
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -17,7 +17,7 @@ from relab import cli
 from relab.base.jsonl import RecordError, read_jsonl
 from relab.record import glossary, history
 from relab.record.run_folder import read_meta
-from relab.train import checkpoint, rollout, session
+from relab.train import checkpoint, loop, rollout, session
 from relab.train.algos import ppo
 from relab.train.evaluation import Evaluator
 from relab.train.kernels import jit
@@ -153,6 +153,24 @@ def test_a_signal_finishes_the_row_saves_and_says_so(tmp_path: Path) -> None:
     rows, problems = read_jsonl(tmp_path / "run" / "metrics.jsonl")
     assert rows[-1]["step"] == 640
     assert not problems
+
+
+def test_a_signal_is_answered_at_once_where_the_iteration_takes_long(tmp_path: Path) -> None:
+    class Told(Interrupt):
+        notes: ClassVar[list[str]] = []
+
+        def note(self, text: str) -> None:
+            self.notes.append(text)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(loop, "QUICK_S", 0.0)
+        run(tmp_path / "run", Told(at=5))
+    said = [note for note in Told.notes if "stopping" in note]
+    assert len(said) == 1
+    assert "once this iteration is over (the last took 0 s), then all is saved; Ctrl-C again ends at once" in said[0]
+    Told.notes.clear()
+    run(tmp_path / "quick", Told(at=5))
+    assert not [note for note in Told.notes if "stopping" in note]
 
 
 def test_a_dropped_line_saves_and_stops_and_its_echo_changes_nothing(tmp_path: Path) -> None:

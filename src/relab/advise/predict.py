@@ -21,7 +21,8 @@ from relab.health.rule import Missing
 from relab.health.view import View
 from relab.record.clock import CLOCK, elapsed
 from relab.record.evaluations import Estimate
-from relab.record.state import group_key, seed_of
+from relab.record.state import seed_of
+from relab.runs import identity
 
 QUIET = ("seed", "device", "threads", "save.", "eval.")  # settings that change no learning
 ENOUGH = 5  # seeds from which an interval has been shown to hold (docs/statistics.md)
@@ -95,7 +96,7 @@ def _level(view: View, which: str) -> float | None:
 def metric_of(view: View) -> str:
     """The name of what View.standing() measures."""
     if view.has_evals(view.by):
-        return f"eval/return_{view.by}"
+        return view.judged_by
     return view.earned
 
 
@@ -132,7 +133,7 @@ def iteration_steps(view: View) -> int:
 
 
 def same_group(a: View, b: View) -> bool:
-    return a is not b and group_key(a.history, a.name) == group_key(b.history, b.name)
+    return a is not b and identity.same((a.history, a.name), (b.history, b.name))
 
 
 def same_task(a: View, b: View) -> bool:

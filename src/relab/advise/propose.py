@@ -21,6 +21,7 @@ from relab.advise.tried import Tried
 from relab.base.jsonl import RecordError
 from relab.base.numbers import is_number
 from relab.base.text import number
+from relab.health.chain import lead
 from relab.health.examine import Report
 from relab.health.foreign import setting_name
 from relab.health.remedy import Remedy
@@ -28,7 +29,8 @@ from relab.health.render import tried as tried_text
 from relab.health.rule import Finding, Missing
 from relab.health.view import View
 from relab.record.history import load
-from relab.record.state import group_key, state_of
+from relab.record.state import state_of
+from relab.runs import identity
 from relab.runs.sentences import sentence
 
 NEIGHBOURS = 200  # run folders beside a run that are read at most
@@ -89,6 +91,7 @@ class Search:
         if not self.views:
             return Nothing(f"no run below {self.report.path} could be read")
         open_ = [view for view in self.views if not self.settled(view)]
+        self.passed_over += self.settled_first(open_)
         return (
             self.from_findings(open_, known=True)
             or self.from_curve(open_)
@@ -104,6 +107,19 @@ class Search:
         if solved(view):
             return "solved"
         return "known" if any(solved(v) and same_task(v, view) for v in self.views if v is not view) else ""
+
+    def settled_first(self, open_: list[View]) -> list[str]:
+        """Why the runs that `relab examine` shows first are not gone on with, where a later one is."""
+        names, passed = {view.name for view in open_}, dict[str, str]()
+        for finding in lead(self.report.main):
+            if finding.run is None or finding.run in names:
+                break
+            view = next((v for v in self.views if v.name == finding.run), None)
+            model = next((v for v in self.views if view and v is not view and solved(v) and same_task(v, view)), None)
+            if model is not None:
+                said = f"{finding.run} ({finding.slug}): {model.name} has solved the same task already"
+                passed.setdefault(finding.run, said)
+        return list(passed.values()) if open_ else []
 
     # ---- Sources of proposals
 
@@ -239,7 +255,7 @@ class Search:
     def told_solved(self, views: list[View]) -> str:
         ends = [v.standing() for v in views]
         level = number(min(e.mean for e in ends if e is not None))
-        seeds = len({group_key(v.history, v.name) for v in views}) == 1 and len(views)
+        seeds = len(set(identity.keys([(v.history, v.name) for v in views]))) == 1 and len(views)
         who = views[0].name if len(views) == 1 else f"{len(views)} of {len(self.views)} runs"
         seed = f"seed={_other_seed(views[0])}"
         command = f"`relab train {seed} --parent {views[0].name}{views[0].trust}`"

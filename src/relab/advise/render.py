@@ -23,7 +23,7 @@ def text(proposal: Proposal | Nothing) -> str:
     rows += [("passed over", proposal.passed_over[0])] if proposal.passed_over else []
     lines = [f"{proposal.parent}: {diff_text(proposal.diff, proposal.names)}"]
     for name, body in rows:
-        lines += wrapped(f"  {name:11}", clean(body), 2 if name == "passed over" else 3)
+        lines += wrapped(f"  {name:12}", clean(body), 2 if name == "passed over" else 3)
     return "\n".join(clean(line) for line in lines)
 
 
@@ -40,7 +40,7 @@ def unanswered(one: Mapping[str, Any]) -> str:
 
 def wrapped(head: str, body: str, most: int = 3) -> list[str]:
     """At most three lines; the numbers a person must see come first in each text."""
-    return wrap(body, WIDTH, pad(head, 13), most)
+    return wrap(body, WIDTH, pad(head, 14), most)
 
 
 def predicted(x: Predicted) -> str:

@@ -9,8 +9,9 @@ import numpy as np
 
 from relab.base.text import number
 from relab.health.curve import Curve, Slope
+from relab.health.estimates import clear
 from relab.health.rule import Missing
-from relab.health.view import View, clear
+from relab.health.view import View
 from relab.record.evaluations import Estimate
 from relab.runs.course import course_on, is_return
 

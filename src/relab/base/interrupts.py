@@ -75,9 +75,10 @@ class Interrupts:
     nohup it means nothing at all.
     """
 
-    def __init__(self, second_raises: bool = False) -> None:
+    def __init__(self, second_raises: bool = False, heard: Callable[[], None] | None = None) -> None:
         self.caught = ""
         self.second_raises = second_raises
+        self.heard = heard  # called at the first signal: what it waits for can be said at once
         self.old: dict[int, Any] = {}
 
     def __enter__(self) -> Interrupts:
@@ -97,7 +98,10 @@ class Interrupts:
     def catch(self, number: int, frame: FrameType | None) -> None:
         if self.caught and self.second_raises and not is_drop(number):
             raise StopNow(signal.Signals(number).name)
-        self.caught = signal.Signals(number).name
+        first, self.caught = not self.caught, signal.Signals(number).name
+        if first and self.heard is not None:
+            with contextlib.suppress(RuntimeError):  # the signal came while something was being printed
+                self.heard()
 
 
 def is_drop(number: int) -> bool:

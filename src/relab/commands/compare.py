@@ -44,7 +44,7 @@ class Compare:
     paths: tyro.conf.Positional[tuple[str, ...]] = USUAL
     """runs or folders of runs, of any format"""
     by: str | None = None
-    """config key whose values are compared, whatever else differs; `path` compares the paths"""
+    """config key whose values are compared, whatever else differs; or path, name (without its seed), settings"""
     metric: str | None = None
     """what is compared; default: evaluated return, else the return in training"""
     at: Literal["final", "mean_last_m", "first_step_reaching", "success_rate"] | None = None
@@ -59,6 +59,8 @@ class Compare:
     """which is better; default: by the metric"""
     declare: tyro.conf.UseAppendAction[tuple[str, ...]] = ()
     """'A>B': a comparison decided on before the runs, A said to be better; may be given several times"""
+    reference: str | None = None
+    """variant that the others are held against; default: the best that has five seeds, else the best"""
     leading: bool = False
     """what moved before the return fell, in runs that lost what they had learned"""
     per: str | None = None
@@ -136,7 +138,7 @@ def result(args: Compare, paths: Sequence[Path]) -> Result:
 
     loaded = load(paths, args.known)
     options = Options(args.by, args.metric, args.at, args.level, args.last, args.smallest_effect, args.direction,
-                      args.declare, args.leading, args.per)  # fmt: skip
+                      args.declare, args.leading, args.per, args.reference)  # fmt: skip
     comparison = compare(loaded.runs, options, declared(paths), loaded.origins)
     comparison.unread = loaded.gone
     return comparison

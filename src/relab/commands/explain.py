@@ -6,7 +6,6 @@ import dataclasses
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import tyro
@@ -23,11 +22,13 @@ from relab.record import glossary, levels
 EXAMPLES = """
   relab explain update-too-large
   relab explain policy/kl
-  relab explain policy/kl runs/my-run      # where its KL lies among healthy runs
+  relab explain policy/kl my-run           # where its KL lies among healthy runs
+  relab explain eval/return_det my-run     # first, last, best: no healthy range is known
   relab explain ent_coef
   relab explain CartPole-v1
   relab explain gae
 """
+HEALTHY = "\nHealthy runs"  # of all kinds; beside a run, those of its own kind are shown alone
 ORDER = "return eval policy value optim data model".split()  # groups of metrics that end alike: the usual first
 
 
@@ -38,7 +39,7 @@ class Explain:
     word: tyro.conf.Positional[str]
     """the word"""
     run: tyro.conf.Positional[str | None] = None
-    """a run, of any tool: where its value of a metric lies among healthy runs"""
+    """a run, of any tool, by its path or name: what it has of the metric, and where that lies among healthy runs"""
 
 
 def main(words: Sequence[str]) -> int:
@@ -52,22 +53,27 @@ def main(words: Sequence[str]) -> int:
         raise NotFoundError(f"relab knows no {args.word!r}{close}")
     if args.run is not None:
         metrics = same_end(word, [name for name, _ in known])
-        texts = [*texts[:1], among_healthy(args.word, [word, *metrics], args.run)]
+        texts = [texts[0].partition(HEALTHY)[0], among_healthy(args.word, [word, *metrics], args.run)]
     print("\n\n".join(dict.fromkeys(texts)))
     return 0
 
 
 def among_healthy(wanted: str, names: Sequence[str], run: str) -> str:
-    """Where a run lies among healthy ones in a metric."""
+    """Where a run lies among healthy ones in a metric; what it has of one that no healthy range is known of."""
     from relab.health.examine import load_view
     from relab.health.features import METRICS
-    from relab.health.placed import run_lines
+    from relab.health.placed import own_lines, run_lines
+    from relab.record.names import place
 
-    metric = next((name for name in names if name in METRICS), None)
-    if metric is None:
-        known = ", ".join(METRICS[1:])
-        raise NotFoundError(f"the table of healthy runs has no {wanted!r}; it has {known}")
-    return "\n".join(run_lines(load_view(Path(run), run), metric))
+    view = load_view(place(run), run)
+    metric = next((name for name in names if name in METRICS and view.has(name)), None)
+    if metric is not None:
+        return "\n".join(run_lines(view, metric))
+    logged = next((name for name in (wanted, *names) if view.has(name)), None)
+    if logged is None:
+        close = hint(wanted, sorted(view.history.columns), "; the nearest that it has is {}")
+        raise NotFoundError(f"{run} does not log {wanted!r}{close}")
+    return "\n".join(own_lines(view, logged))
 
 
 def same_end(word: str, known: Sequence[str]) -> list[str]:

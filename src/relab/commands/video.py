@@ -96,8 +96,9 @@ def film_dream(args: Video, folder: Path) -> int:
     film = dream_films.film(
         folder, args.checkpoint, args.out, args.fps, args.worlds, args.looks, args.ahead, args.trust
     )
+    early = "" if film.learned else "; nothing had been learned by then, --checkpoint latest may be the one to film"
     print(f"{film.path}: {film.frames} steps of step {film.step:,}, {film.looks} of them seen; squared error of a pixel"
-          f" after those: {film.error:.4g} foreseen, {film.seen:.4g} seen")  # fmt: skip
+          f" after those: {film.error:.4g} foreseen, {film.seen:.4g} seen{early}")  # fmt: skip
     return 0
 
 

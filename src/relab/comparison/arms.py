@@ -11,10 +11,12 @@ from relab.base.near import hint as near_hint
 from relab.config.base import require
 from relab.config.layers import fitting_keys
 from relab.config.views import MISSING, flatten
-from relab.runs import grouping
+from relab.runs import grouping, identity
 from relab.runs.grouping import Group, Run, shown
 
 PATH = "path"  # --by path: the paths on the command line against each other
+NAME = "name"  # --by name: the runs' names without their seeds, whatever their settings
+SETTINGS = "settings"  # --by settings: runs of the same settings are seeds of one config, whatever their names
 
 
 @dataclass
@@ -45,10 +47,10 @@ class Arm:
 
 def arms_of(groups: Sequence[Group], by: str | None = None, origins: Mapping[int, str] | None = None) -> list[Arm]:
     """A variant for each config; with `by` for each value of that key, whatever else differs."""
-    if by is None:
+    if by is None or by == SETTINGS:
         return [_arm(group.label, [group]) for group in groups]
     parts: dict[str, dict[str, Group]] = {}
-    key = PATH if by == PATH else full_key(by, groups)
+    key = by if by in (PATH, NAME) else full_key(by, groups)
     for group in groups:
         for run in group.runs:
             label = _value(run, key, origins or {})
@@ -68,6 +70,8 @@ def by_size(item: tuple[str, Any]) -> tuple[Any, ...]:
 def _value(run: Run, key: str, origins: Mapping[int, str]) -> str:
     if key == PATH:
         return origins.get(id(run), "here")
+    if key == NAME:
+        return identity.stem(run.name) or run.name
     return f"{key.rpartition('.')[2]}={shown(flatten(run.history.config).get(key, MISSING))}"
 
 

@@ -11,8 +11,8 @@ import numpy as np
 from relab.base import near
 from relab.base.errors import NotFoundError
 from relab.base.text import plural
-from relab.comparison import key, leading, numbers, pairs, profile
-from relab.comparison.arms import Arm, arms_of
+from relab.comparison import key, leading, numbers, pairs, profile, twins
+from relab.comparison.arms import SETTINGS, Arm, arms_of
 from relab.comparison.profile import Standing
 from relab.comparison.task import Options, Task, find_column, metric_of, task_of
 from relab.config.base import require
@@ -35,6 +35,7 @@ class Result:
     leads: list[leading.Lead] | None = None
     lead_runs: int = 0
     notes: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)  # what must be read before the numbers
     unread: list[str] = field(default_factory=list)  # runs, files and folders that were passed over, with the reason
 
 
@@ -42,12 +43,14 @@ def compare(
     runs: Sequence[Run], options: Options, plan: pairs.Plan | None = None, origins: Mapping[int, str] | None = None
 ) -> Result:
     """Groups -> tasks -> variants; every number that the page shows."""
-    groups = grouping.grouped(runs)
+    groups = grouping.grouped(runs, by_name=options.by != SETTINGS)
     _check_metric(groups, options.metric)
     plan, notes = _question(options, plan)
     options = _with_plan(options, plan)
     comparable, apart = _tasks(groups, options, origins)
-    result = Result(comparable, apart, len(runs), notes=[*notes, *_merged(groups, options.by, origins or {})])
+    notes += [*twins.taken_together(groups, options.by), *_merged(groups, options.by, origins or {})]
+    result = Result(comparable, apart, len(runs), notes=notes, warnings=twins.told_apart(groups, options.by))
+    _check_reference(comparable, options.reference)
     result.facts = key.spread_of(groups, comparable[0].measure.metric if comparable else "")
     _declare(result, plan, options)
     _finish(result, options)
@@ -64,6 +67,16 @@ def _check_metric(groups: Sequence[Group], metric: str | None) -> None:
     some = sorted(known, key=lambda name: name not in RETURNS)[:5]
     said = f"the nearest: {', '.join(close)}" if close else f"they have {', '.join(some) or 'none'}"
     raise NotFoundError(f"`--metric {metric}`: none of the {len(runs)} runs has this metric; {said}")
+
+
+def _check_reference(tasks: Sequence[Task], name: str | None) -> None:
+    """A reference that is no variant is a slip of the pen."""
+    labels = [label for task in tasks for label in task.outcomes]
+    if name is None or any(task.reference.why == "--reference" for task in tasks):
+        return
+    several = [label for label in labels if name.lower() in label.lower()]
+    said = f"fits {', '.join(several)}" if several else f"there are {', '.join(labels) or 'none'}"
+    raise NotFoundError(f"`--reference {name}` must be one of the variants, but {said}")
 
 
 def _tasks(
@@ -175,7 +188,7 @@ def _declare(result: Result, plan: pairs.Plan | None, options: Options) -> None:
         task.pairs.append(pair)
     for task in result.tasks:
         shown = {frozenset((p.a, p.b)) for p in task.pairs}
-        rest = pairs.explore(task.outcomes, task.reference, task.measure, options.smallest_effect)
+        rest = pairs.explore(task.outcomes, task.reference.label, task.measure, options.smallest_effect)
         task.pairs += [p for p in rest if frozenset((p.a, p.b)) not in shown]
         unseen = dict.fromkeys(note for p in task.pairs for note in p.answer.notes if "fail unseen" in note)
         task.notes += [] if task.measure.at == "first_step_reaching" else list(unseen)

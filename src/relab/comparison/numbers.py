@@ -18,7 +18,7 @@ from relab.comparison import answer as answers
 from relab.comparison import outcomes
 from relab.comparison.outcomes import Outcome
 from relab.config.views import flatten
-from relab.record.evaluations import evaluations
+from relab.record.evaluations import evaluations, outcome_of
 from relab.record.history import Column, History, end_rows, measured
 from relab.record.state import steps_of
 from relab.runs.grouping import Run
@@ -202,11 +202,10 @@ def shared_range(runs: Sequence[Run], metric: str, step: float) -> tuple[float, 
 
 def noise(runs: Sequence[Run], metric: str) -> list[float]:
     """Each run's standard error at its last evaluation, where single episodes are known."""
-    mode = metric.removeprefix("eval/return_")
-    errors = []
+    mode, errors = metric.rpartition("_")[2], []
     for run in runs:
-        played = evaluations(run.history.evals, mode)
-        if metric == f"eval/return_{mode}" and played and math.isfinite(played[-1].se):
+        played = evaluations(run.history.evals, mode, outcome_of(run.history.meta))
+        if played and metric == played[-1].metric and math.isfinite(played[-1].se):
             errors.append(played[-1].se)
     return errors
 

@@ -29,6 +29,7 @@ class Outcome:
     note: str = ""
     part: str = ""  # which config, where a variant pools several: the same seed of another config is another sample
     stopped: bool = False  # before its end, on a finding: `value` is as it stood then
+    step: int | None = None  # of the last row that `value` is made of
     grid: float = 0.0  # first_step_reaching: steps since the evaluation before; it may have got there at any of them
 
     @property
@@ -66,7 +67,8 @@ def outcome(
     if at == "first_step_reaching":
         return _reaching(steps, values, base, reach, DIRECTIONS[direction])
     rows = end_rows(steps) if by_its_end(metric) else 1  # the outcome that every command gives of such a run
-    return _last(values, replace(base, episodes=_episodes(history, metric)), rows if at == "final" else m)
+    base = replace(base, step=int(steps[-1]), episodes=_episodes(history, metric))
+    return _last(values, base, rows if at == "final" else m)
 
 
 def by_its_end(metric: str) -> bool:
@@ -125,4 +127,4 @@ def _success(history: History, base: Outcome) -> Outcome:
     last = played[-1]
     if last.success is None:
         return replace(base, note=f"its {last.n} episodes do not all say if they succeeded")
-    return replace(base, value=last.success, episodes=last.n)
+    return replace(base, value=last.success, episodes=last.n, step=last.step)

@@ -19,21 +19,27 @@ from relab.comparison.wording import span
 WIDTH, LABEL = 25, 26
 DOTS = "·∙•●"  # nobody, one seed, two, three and more
 ROWS, TASKS, MOST_LINES = 7, 4, 15  # on the screen without -v
-NOTES, APART, KEYS = 3, 2, 4
+WARNINGS, NOTES, APART, KEYS = 2, 3, 2, 4
 SAID, EXPLORED = 4, 2  # variants in a line of words, comparisons that nobody declared
 
 
 def text(result: Result, verbose: bool = False) -> str:
     """At most some fifteen lines without `verbose`."""
     if not result.tasks:
-        return "\n".join(clean(line) for line in [_nothing(result), *_apart(result, verbose), *_leads(result),
-                                                     *_unread(result, verbose)])  # fmt: skip
+        lines = [_nothing(result), *_notes(result.notes, verbose, 1), *_apart(result, verbose), *_leads(result)]
+        return "\n".join(clean(x) for x in [*_warnings(result, verbose), *lines, *_unread(result, verbose)])
     if verbose:
         lines = [line for task in result.tasks for line in [*_task(task, len(task.variants)), *details(task)]]
     else:
         lines = _one(result.tasks[0], result) if len(result.tasks) == 1 else _several(result)
     lines += _profile(result) + _end(result, verbose)
-    return "\n".join(clean(line) for line in lines)
+    return "\n".join(clean(line) for line in [*_warnings(result, verbose), *lines])
+
+
+def _warnings(result: Result, verbose: bool) -> list[str]:
+    some = result.warnings if verbose else result.warnings[:WARNINGS]
+    left = len(result.warnings) - len(some)
+    return [*(f"warning: {line}" for line in some), *([f"{plural(left, 'such warning')} more (-v)"] if left else [])]
 
 
 def _end(result: Result, verbose: bool) -> list[str]:
@@ -62,15 +68,21 @@ def _several(result: Result) -> list[str]:
     for task in result.tasks[:shown]:
         lines += [*_task(task, 2, brief=True), *_ceiling(task)]
     lines += [f"and {len(result.tasks) - shown} more tasks (-v)"] if len(result.tasks) > shown else []
-    return lines + _all_pairs([p for task in result.tasks for p in task.pairs])
+    return lines + _all_pairs(result.tasks)
 
 
-def _all_pairs(pairs: Sequence[Pair]) -> list[str]:
+def _all_pairs(tasks: Sequence[Task]) -> list[str]:
     """Declared ones in full, the others counted."""
+    pairs = [p for task in tasks for p in task.pairs]
     rest = [p for p in pairs if not p.declared]
     enough = sum(min(p.answer.n) >= LEAST for p in rest)
     said = f"{enough} of {len(rest)} have {LEAST} seeds on both sides, which a verdict would need (-v for each)"
-    return [*_declared_lines(pairs), *([f"exploratory comparisons with the best: {said}"] if rest else [])]
+    return [*_declared_lines(pairs), *([f"exploratory comparisons with {_whom(tasks)}: {said}"] if rest else [])]
+
+
+def _whom(tasks: Sequence[Task]) -> str:
+    why = {task.reference.why for task in tasks}
+    return why.pop().replace("--reference", "the one named") if len(why) == 1 else "the reference of each task"
 
 
 def _nothing(result: Result) -> str:
@@ -90,7 +102,7 @@ def _task(task: Task, most: int, brief: bool = False) -> list[str]:
     """The head of a task and its variants, best first."""
     (low, high), n = _ends(task), sum(len(arm.runs) for arm in task.arms)
     timed = task.measure.at == "first_step_reaching"
-    where = "" if timed else f" at step {task.step:,.0f}{', the common one' if task.beyond else ''}"
+    where = step_text(task)
     shown = f", best {most} shown" if len(task.variants) > most else ""
     counts = f"{plural(len(task.arms), 'variant')}{shown}, {plural(n, 'run')}"
     head = f"{task.env}: {task.measure.words}{where}; {counts} ({_sources(task)})"
@@ -100,6 +112,18 @@ def _task(task: Task, most: int, brief: bool = False) -> list[str]:
     scale = f"{number(low)} {'':{max(1, WIDTH - len(number(low)) - len(number(high)) - 2)}} {number(high)}"
     column = "median, reached by" if timed else "mean [95 %]"
     return [head, f"  {'best first':{LABEL}}  n  {column:24} {scale}", *rows]
+
+
+def step_text(task: Task) -> str:
+    """Where the numbers were taken: at one step, or where each run's last row up to the common step is."""
+    if task.measure.at == "first_step_reaching" or task.evaluated is None:
+        return ""
+    low, high = task.evaluated
+    at = f"step {high:,}" if low == high else f"steps {low:,} to {high:,}"
+    common = (
+        "the common one" if low == high == task.step else f"the last up to {task.step:,.0f}, where the shortest ends"
+    )
+    return f" at {at}{', ' + common if task.beyond else ''}"
 
 
 def _sources(task: Task) -> str:
@@ -193,7 +217,14 @@ def _verdicts(task: Task, verbose: bool = False) -> list[str]:
     shown = rest if verbose else rest[:EXPLORED] if not declared else []
     left = len(rest) - len(shown)
     more = [f"{plural(left, 'exploratory comparison')} {'more ' * bool(shown)}(-v)"] if left else []
-    return declared + [_explored(p) for p in shown] + more
+    return declared + _against(task, bool(shown)) + [_explored(p) for p in shown] + more
+
+
+def _against(task: Task, shown: bool) -> list[str]:
+    """Whom comparisons that nobody declared are with, where there was a choice."""
+    if not shown or len(task.variants) < 3 or task.reference.why == "--reference":
+        return []
+    return [f"held against {short(task.reference.label)}, {task.reference.why} (--reference NAME for another)"]
 
 
 def _declared_lines(pairs: Sequence[Pair]) -> list[str]:
@@ -287,7 +318,13 @@ def _parts(task: Task) -> list[str]:
 
 def over_all(result: Result) -> list[str]:
     """What concerns several tasks, or none."""
-    return [*_profile(result), *_notes(result.notes, True, 1), *_apart(result, True), *_leads(result)]
+    return [
+        *_warnings(result, True),
+        *_profile(result),
+        *_notes(result.notes, True, 1),
+        *_apart(result, True),
+        *_leads(result),
+    ]
 
 
 def _profile(result: Result) -> list[str]:

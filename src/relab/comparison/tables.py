@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from relab.base.documents import Document
 from relab.comparison.build import Result
 from relab.comparison.numbers import LEAST
-from relab.comparison.render import KEYS, clean, mean_text, median, setting, share
+from relab.comparison.render import KEYS, clean, mean_text, median, setting, share, step_text
 from relab.comparison.task import Task
 
 
@@ -17,7 +17,7 @@ def cells(task: Task) -> tuple[list[str], list[list[str]]]:
     keys = task.keys[:KEYS]
     level = f"steps to {task.level[0]:g}" if task.level else ""
     head = ["variant", *(k.rpartition(".")[2] for k in keys), "seeds", f"{task.measure.words} [95 %]",
-            f"P(better than {task.reference})", *([level] if level else [])]  # fmt: skip
+            f"P(better than {task.reference.label})", *([level] if level else [])]  # fmt: skip
     rows = []
     for row in task.variants:
         threshold = row.threshold
@@ -30,7 +30,7 @@ def cells(task: Task) -> tuple[list[str], list[list[str]]]:
 
 def caption(task: Task) -> str:
     few = "" if all(row.mean.n >= LEAST for row in task.variants) else f" No interval under {LEAST} seeds."
-    where = "" if task.measure.at == "first_step_reaching" else f" at step {task.step:,.0f}"
+    where = step_text(task)
     declared = [p for p in task.pairs if p.declared]
     said = " ".join(p.answer.text for p in declared) or "Exploratory: no comparison was declared beforehand."
     return f"{task.env}, {task.measure.words}{where}; mean over seeds, t interval widened for skewness.{few} {said}"
@@ -84,6 +84,7 @@ def data(result: Result) -> Document:
         "tasks": [{
             "environment": t.env, "metric": t.measure.metric, "at": t.measure.at, "last": t.measure.last,
             "level": t.level[0] if t.level else None, "direction": t.measure.direction, "step": t.step, "cut": t.beyond,
+            "evaluated": t.evaluated, "reference": {"variant": t.reference.label, "why": t.reference.why},
             "ceiling": t.ceiling if math.isfinite(t.ceiling) else None, "at_ceiling": t.at_ceiling,
             "variants": [each.to_dict() for each in t.variants],
             "comparisons": [p.to_dict() for p in t.pairs], "parts": t.parts, "notes": t.notes,
@@ -93,6 +94,7 @@ def data(result: Result) -> Document:
         "not_compared": [{"group": label, "why": reason} for label, reason in result.apart],
         "facts": {name: [{"value": value, "groups": labels} for value, labels in values.items()]
                   for name, values in result.facts.items()},
+        "warnings": result.warnings,
         "notes": [*result.notes, *result.profile_notes],
         "not_read": result.unread,
     }  # fmt: skip

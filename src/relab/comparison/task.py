@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -48,6 +48,15 @@ class Options:
     declare: tuple[str, ...] = ()
     leading: bool = False
     per: str | None = None
+    reference: str | None = None
+
+
+@dataclass(frozen=True)
+class Baseline:
+    """The variant that all others are held against, and why it is that one."""
+
+    label: str
+    why: str
 
 
 @dataclass
@@ -70,12 +79,15 @@ class Task:
     parts: list[Document] = field(default_factory=list)
     part_kinds: list[str] = field(default_factory=list)
 
+    reference: Baseline = field(default_factory=lambda: Baseline("", ""))
+
     @property
-    def reference(self) -> str:
-        """The best variant that has enough seeds to be compared with; else the best of those with the most."""
-        n = {label: len(numbers.finite(outcomes)) for label, outcomes in self.outcomes.items()}
-        enough = min(numbers.LEAST, max(n.values()))
-        return next(label for label in n if n[label] >= enough)
+    def evaluated(self) -> tuple[int, int] | None:
+        """The first and the last step that the runs' numbers were taken at; None where they are steps themselves."""
+        steps = [
+            x.step for each in self.outcomes.values() for x in each if x.step is not None and math.isfinite(x.value)
+        ]
+        return (min(steps), max(steps)) if steps else None
 
 
 def metric_of(groups: Sequence[Group], requested: str | None) -> str:
@@ -115,6 +127,7 @@ def task_of(arms: list[Arm], metric: str, options: Options) -> Task:
     task.ceiling = ceiling_of(runs[0].history, measure.at, measure.metric)
     task.arms = sorted(arms, key=lambda arm: _rank(task, arm))
     task.outcomes = {arm.label: outcomes[arm.label] for arm in task.arms}
+    task.reference = reference_of(task.outcomes, options.reference)
     task.keys = differing([arm.config for arm in task.arms])
     _measure(task)
     task.part_kinds = phases.kinds(runs)
@@ -124,6 +137,18 @@ def task_of(arms: list[Arm], metric: str, options: Options) -> Task:
         task.parts = phases.table({arm.label: arm.runs for arm in task.arms}, options.per, metric)
     task.notes += _notes(task)
     return task
+
+
+def reference_of(outcomes: Mapping[str, Sequence[Outcome]], name: str | None) -> Baseline:
+    """The one that was named; else the best that has enough seeds for an interval; where none has, the best of all."""
+    named = pairs.match(name, list(outcomes)) if name else None
+    if named is not None:
+        return Baseline(named, "--reference")
+    enough = [label for label, each in outcomes.items() if len(numbers.finite(each)) >= numbers.LEAST]
+    best = next(iter(outcomes))
+    if not enough or enough[0] == best:
+        return Baseline(best, "the best")
+    return Baseline(enough[0], f"the best with {numbers.LEAST} seeds")
 
 
 def _env(run: Run) -> str:
@@ -220,7 +245,7 @@ def _measure(task: Task) -> None:
 def _variant(task: Task, arm: Arm, span: tuple[float, float]) -> Variant:
     outcomes = task.outcomes[arm.label]
     mean = numbers.interval(outcomes, task.measure)
-    better = numbers.improvement(task.outcomes[task.reference], outcomes, task.measure)
+    better = numbers.improvement(task.outcomes[task.reference.label], outcomes, task.measure)
     return Variant(
         arm.label,
         len(arm.runs),
@@ -235,7 +260,7 @@ def _variant(task: Task, arm: Arm, span: tuple[float, float]) -> Variant:
         _threshold(task, arm),
         _peak(task, arm),
         _noise(task, arm),
-        list(better[:3]) if better and arm.label != task.reference else None,
+        list(better[:3]) if better and arm.label != task.reference.label else None,
     )
 
 
@@ -300,6 +325,7 @@ def _notes(task: Task) -> list[str]:
         *_unstable(task),
         *_not_evaluated(task),
         *_cut_short(task),
+        *_evaluated_before(task),
         *(note for arm in task.arms for note in arm.notes),
     ]
     for arm in task.arms:
@@ -378,3 +404,13 @@ def _cut_short(task: Task) -> list[str]:
     who = min(length, key=lambda label: length[label])
     return [f"unequal lengths: {who} ends at step {length[who]:,.0f}, others go on to {max(length.values()):,.0f};"
             " all are compared at the common step"]  # fmt: skip
+
+
+def _evaluated_before(task: Task) -> list[str]:
+    """Variants whose last evaluation lies well before the step that all are compared at."""
+    if not task.beyond or task.measure.at == "first_step_reaching":
+        return []
+    ends = {arm.label: [x.step for x in task.outcomes[arm.label] if x.step is not None] for arm in task.arms}
+    early = [f"{label} at {min(steps):,}" for label, steps in ends.items()
+             if steps and min(steps) < (1 - numbers.ALIKE) * task.step]  # fmt: skip
+    return [f"the last evaluation up to step {task.step:,.0f} is earlier in some: {', '.join(early)}"] if early else []

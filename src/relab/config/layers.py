@@ -195,9 +195,18 @@ def find_key(word: str, leaves: Mapping[str, Leaf]) -> str:
     section = [key for key in leaves if key.startswith(word + ".")]
     require(not section, f"`{word}` is a section and takes no value itself; set one of {', '.join(section)}")
     near = nearest_key(word, leaves)
-    owners = registry.algos_with(word.removeprefix("algo."))
-    whose = f"; it is a setting of {' and '.join(owners)}" if owners else ""
-    raise ConfigError(f"unknown key `{word}`{whose}{f'; the nearest known one is `{near}`' if near else ''}")
+    raise ConfigError(f"unknown key `{word}`{whose(word) or (f'; the nearest known one is `{near}`' if near else '')}")
+
+
+def whose(word: str) -> str:
+    """Where a key that is unknown here is known, or what it follows from; empty where nothing is called so."""
+    section, _, tail = word.rpartition(".")
+    owners = registry.algos_with(tail) if section in ("", "algo") else []
+    worlds = registry.envs_with(tail) if section in ("", "env") else []
+    if owners or worlds:
+        return f"; it is a setting of {' and '.join([*owners, *worlds])}"
+    follows = registry.followed_by(tail) if section in ("", "algo") else ""
+    return f"; it is not set but follows, from {follows}" if follows else ""
 
 
 def nearest_key(word: str, leaves: Mapping[str, Leaf]) -> str:

@@ -123,6 +123,20 @@ def algos_with(key: str) -> list[str]:
     return [name for name in sorted(ALGOS) if key in getattr(_builtin_config(name), "__dataclass_fields__", {})]
 
 
+def envs_with(key: str) -> list[str]:
+    """The environments of relab's own, and gym: for those of Gymnasium, that have a parameter of that name."""
+    from relab.config import envs
+
+    kinds = {name.rpartition("-")[0]: kind for name, kind in builtin_envs().items()} | {GYM: envs.GYM}
+    return [name for name, (params, _) in kinds.items() if key in load(params).__dataclass_fields__]
+
+
+def followed_by(key: str) -> str:
+    """How a number that nobody sets follows from settings, as its own note says; empty where none is called so."""
+    notes = [getattr(getattr(_builtin_config(name), key, None), "__doc__", None) or "" for name in sorted(ALGOS)]
+    return next((note.rpartition(": ")[2].rstrip(".") for note in notes if ": " in note), "")
+
+
 def algo_module(name: str) -> Any:
     """The module of an algorithm (train/contract.py); imports torch."""
     name = resolve_algo_name(name)

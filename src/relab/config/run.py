@@ -19,8 +19,9 @@ class Eval:
 
     every: int = 50_000  # agent steps between evaluations; 0: only at the start and at the end
     episodes: int = 20  # first episodes counted per evaluation and mode
-    stop_at: float | None = None  # stop training once the mean return reaches this; null: never
-    by: Literal["det", "sampled"] = "det"  # which mean return decides about `best` and `stop_at`
+    stop_at: float | None = None  # stop training once the mean return reaches this, or the share of success where the
+    # environment is judged by it; null: never
+    by: Literal["det", "sampled"] = "det"  # which actions' evaluation decides about `best` and `stop_at`
 
     def check(self) -> None:
         require_range("eval.every", self.every, 0)

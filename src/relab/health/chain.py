@@ -26,6 +26,7 @@ CHAIN = {  # place -> what is wrong there, in causal order
     "choice": "which of its evaluations is quoted",
 }
 APART = {
+    "axis": "what the steps of a log count",
     "evidence": "the record: what can be concluded from it",
     "operation": "time, cost, gates and schedules",
 }
@@ -94,7 +95,10 @@ def importance(finding: Finding) -> tuple[Any, ...]:
 
 
 def ordered(findings: Sequence[Finding]) -> list[Finding]:
-    """Most important first; each cause stands right before its symptoms and counts as much as the worst of them."""
+    """Most important first; each cause stands right before its symptoms and counts as much as the worst of them.
+
+    What is wrong with the steps comes before all that is as bad: the rest is told by them.
+    """
     owner = {(f.run, f.slug): f for f in findings}
     children: dict[int, list[Finding]] = {}
     roots: list[Finding] = []
@@ -108,7 +112,8 @@ def ordered(findings: Sequence[Finding]) -> list[Finding]:
 
     families = [family(root) for root in roots]
     families.sort(key=lambda members: (*importance(members[0])[:2], min(importance(m)[2] for m in members),
-                                       len(members) == 1, importance(members[0])[4:]))  # fmt: skip
+                                       members[0].about != "axis", len(members) == 1,
+                                       importance(members[0])[4:]))  # fmt: skip
     return [each for members in families for each in members]
 
 

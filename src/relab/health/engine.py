@@ -131,11 +131,19 @@ def hold_against(rule: Rule, finding: Finding, view: View) -> None:
         return
     there = ask(rule, reference) if applies(rule, reference) else None
     if isinstance(there, Finding):
-        finding.reference = Reference(reference.name, there.value)
+        finding.reference = Reference(reference.name, there.value, _here(finding.value))
         if _alike(finding.value, there.value):
             finding.status = "also-in-reference"
     elif finding.evidence and reference.has(finding.evidence[0].metric):
-        finding.reference = Reference(reference.name, _level(reference, finding.evidence[0].metric, view.last_step))
+        metric = finding.evidence[0].metric
+        finding.reference = Reference(
+            reference.name, _level(reference, metric, view.last_step), f"{metric}, median of its last quarter"
+        )
+
+
+def _here(value: float | None) -> str:
+    """The same rule fires in both: the number that it judges by, which need not be among the evidence."""
+    return "the number that this rule judges by" + ("" if value is None else f"; here {value:.4g}")
 
 
 def _level(view: View, metric: str, until: int) -> float | None:

@@ -18,12 +18,13 @@ from relab.formats.read.source import Source
 from relab.formats.read.unread import Unread
 from relab.health import beside, chain, engine
 from relab.health.advice import agree
+from relab.health.estimates import clear
 from relab.health.mute import read_mutes
 from relab.health.remedy import prescribe, vouches, worse
 from relab.health.rule import SEVERITIES, Finding, Rule, all_rules
-from relab.health.view import View, ViewGroup, clear, ends
+from relab.health.view import View, ViewGroup, ends
 from relab.record.state import group_key, state_of
-from relab.runs import naming
+from relab.runs import identity, naming
 
 SCHEMA = 2  # 1 named rules by an id besides the slug, and kept what could not be read in `not_checked`
 CLEARLY = 3.0  # standard errors
@@ -245,8 +246,7 @@ def _beside(view: View, parent: str) -> View | None:
 
 def _group(views: list[View], report: Report) -> None:
     groups: dict[str, ViewGroup] = {}
-    for view in views:
-        key = group_key(view.history, view.name)
+    for view, key in zip(views, identity.keys([(view.history, view.name) for view in views])):
         groups.setdefault(key, ViewGroup(key)).views.append(view)
         report.runs.append(Examined(view, key))
     report.groups = list(groups.values())

@@ -6,9 +6,10 @@ import math
 from dataclasses import dataclass
 
 from relab.health import reference
+from relab.health.estimates import clear
 from relab.health.features import RETURN, Key
 from relab.health.rule import Missing
-from relab.health.view import View, clear
+from relab.health.view import View
 from relab.record import levels
 from relab.runs.verdict import above, pooled
 

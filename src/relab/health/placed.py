@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from relab.base.text import number
 from relab.health import reference
 from relab.health.features import METRICS, UNIT_FREE, Key, features, in_own_units
@@ -50,8 +52,30 @@ def run_lines(view: View, metric: str) -> list[str]:
         return [f"{view.name}: no healthy runs of {view.algo or 'an unknown algorithm'} to hold it against"]
     numbers = features(view.history, view.until)
     lines = [line for feature in SHOWN if (line := _placed(view, Key(metric, feature), numbers))]
-    head = f"{view.name}, among healthy {view.algo.upper()} runs:"
+    kind = f" with {view.kind} actions" if view.kind else ""
+    head = f"{view.name}, among healthy {view.algo.upper()} runs{kind}:"
     return [head, *lines, *_highest(view, metric)] if lines else [f"{view.name} does not log {metric} in enough rows"]
+
+
+def own_lines(view: View, metric: str) -> list[str]:
+    """What the run has of a metric that the table of healthy runs does not hold: first, last and best, with steps."""
+    curve = view.curve(metric, rows=0)
+    good = [i for i, value in enumerate(curve.values) if np.isfinite(value)]
+    if not good:
+        return [f"{view.name} logs {metric}, but no finite value of it"]
+    known = glossary.METRICS.get(metric)
+    sign = known.direction if known is not None else 0
+    places = {"first": good[0], "last": good[-1]}
+    if sign:
+        places["best"] = max(good, key=lambda i: sign * curve.values[i])
+    else:
+        places |= {
+            "lowest": min(good, key=curve.values.__getitem__),
+            "highest": max(good, key=curve.values.__getitem__),
+        }
+    said = [f"{name} {number(float(curve.values[i]))} at step {int(curve.steps[i]):,}" for name, i in places.items()]
+    return [f"{view.name}, {len(curve)} rows: {', '.join(said)}",
+            f"No healthy range of {metric} is known: it depends on the task."]  # fmt: skip
 
 
 def _highest(view: View, metric: str) -> list[str]:

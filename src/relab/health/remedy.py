@@ -19,12 +19,13 @@ from relab.config import layers, registry
 from relab.config.presets import PRESETS
 from relab.config.views import change_size, diff
 from relab.health.chain import symptoms_of
+from relab.health.estimates import clear
 from relab.health.foreign import setting_name
 from relab.health.mend import ANY, Change
 from relab.health.outcome import failed
 from relab.health.rule import Finding, Rule, all_rules
 from relab.health.usual import usual_values
-from relab.health.view import View, clear, ends
+from relab.health.view import View, ends
 
 FACTOR = math.log2(1.5)  # smaller deviations explain nothing
 SMALL = 0.02  # beside 0

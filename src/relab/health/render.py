@@ -288,7 +288,8 @@ def numbers(finding: Finding) -> str:
     values = " ".join(figure(value) for value in first.values)
     reference = finding.reference
     there = None if reference is None else reference.value
-    other = "" if reference is None or there is None else f"; {reference.run}: {figure(there)}"
+    what = f" ({reference.what})" if reference is not None and reference.what else ""
+    other = "" if reference is None or there is None else f"; {reference.run}: {figure(there)}{what}"
     formula = f"({first.formula})" if values and first.formula else first.formula
     healthy = f"; {finding.healthy}" if finding.healthy else ""
     return f"{first.metric}: {' '.join(part for part in (values, formula) if part)}{other}{healthy}"
@@ -353,4 +354,5 @@ def unasked(report: Report) -> str:
     gone = Counter(word for word in missing if glossary.known(word))
     most = ", ".join(word for word, _ in gone.most_common(3))
     where = f" in {name}" if len(counts) > 1 else ""
-    return f"{least}{where}{f'; to run more, log {most}' if most else ' (-v says what lacks)'}"
+    own = all(run.view.history.source == "relab" for run in report.runs)  # whose metrics are not the user's to choose
+    return f"{least}{where}{f'; to run more, log {most}' if most and not own else ' (-v says what lacks)'}"

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from relab.health.remedy import Remedy
 
 PARTS = ("What", "Why", "Known problems", "Refuted by", "Try")
-FILES = """data marks agreement seeds validity names policy entropy value offpolicy replay offline ratios model dreams
-           units curve returns accounts outside design arms sweep gate stages"""
+FILES = """axis data marks agreement seeds validity names policy entropy value offpolicy replay offline ratios model
+           dreams units curve returns accounts outside design arms sweep gate stages"""
 MODULES = tuple(f"relab.health.rules.{name}" for name in FILES.split())
 SHORT = 10  # rows; runs with fewer were not among those that the thresholds of learning rules were set on
 ENTRY_POINTS = "relab.rules"  # an installed package offers a module (or object) whose import declares rules
@@ -51,6 +51,7 @@ class Reference:
 
     run: str
     value: float | None
+    what: str = ""  # which number that is
 
 
 @dataclass(frozen=True)

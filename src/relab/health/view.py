@@ -14,10 +14,12 @@ from relab.base.numbers import HUGE
 from relab.base.places import WHOLE
 from relab.config import registry
 from relab.config.views import flatten
+from relab.health import guess
 from relab.health.curve import Curve
+from relab.health.estimates import enough, shown
 from relab.health.features import Key, features
 from relab.health.rule import Evidence, Missing
-from relab.record.evaluations import MODES, Estimate, evaluations
+from relab.record.evaluations import MODES, Estimate, evaluations, judging_metric, outcome_of, share_error
 from relab.record.history import Column, History
 from relab.runs.course import Course, course_of, is_return
 from relab.runs.verdict import Verdict, began, verdict_of
@@ -39,9 +41,6 @@ LOADED = re.compile(
     r"(?i)(^|[._])(load_model_path|load_path|trained_agent|init_from|checkpoint_path|pretrained|start_from)$"
 )
 ENTROPIES = 8  # rows from which the sign of an entropy can be told
-# A metric that only one family logs tells it where the config does not.
-TELLS = {"policy/clip_share": "ppo", "optim/temperature": "sac", "policy/exploration": "dqn", "model/kl": "dreamer",
-         "policy/weight_mean": "awr", "policy/weight_ess": "awr"}  # fmt: skip
 
 
 @dataclass
@@ -74,7 +73,7 @@ class View:
         """The family of the algorithm: ppo, a2c, sac, td3, dqn, or its own name; None where nothing tells."""
         name = self.config.get("algo.name")
         if not isinstance(name, str) or not name:
-            return next((family for metric, family in TELLS.items() if self.has(metric)), None)
+            return guess.family(self.history.columns)
         whole = re.sub(r"[^a-z0-9]", "", name.lower())
         first = re.split(r"[^a-z0-9]", name.lower())[0]  # ppo_continuous_action
         return FAMILY.get(whole) or FAMILY.get(first) or whole
@@ -139,7 +138,8 @@ class View:
         gaussian = any(name.rpartition("/")[2] in ("std", "action_std") for name in self.history.columns)
         theirs = {"train/entropy_loss", "train/explained_variance", "rollout/ep_rew_mean"} <= {*names}
         spread_is_missing = theirs and "train/std" not in names and not gaussian
-        return spread_is_missing or self.has("policy/exploration") or (self._vanished_entropy and not gaussian)
+        epsilon = self.has("policy/exploration") and not guess.acts(self.history.columns)
+        return spread_is_missing or epsilon or (self._vanished_entropy and not gaussian)
 
     @cached_property
     def _vanished_entropy(self, below: float = 0.05, rows: int = 3) -> bool:
@@ -240,7 +240,21 @@ class View:
     @cached_property
     def _evals(self) -> dict[str, list[Estimate]]:
         """By mode, those with a number."""
-        return {mode: [e for e in evaluations(self.history.evals, mode) if not math.isnan(e.mean)] for mode in MODES}
+        played = {mode: evaluations(self.history.evals, mode, self.outcome) for mode in MODES}
+        return {mode: [e for e in course if not math.isnan(e.mean)] for mode, course in played.items()}
+
+    @property
+    def outcome(self) -> str:
+        """What its environment is judged by: return or success."""
+        return outcome_of(self.meta)
+
+    @property
+    def judged_by(self) -> str:
+        """The metric of the evaluations that decide."""
+        return self.judging(self.by)
+
+    def judging(self, mode: str) -> str:
+        return judging_metric(self.outcome, mode)
 
     @property
     def by(self) -> str:
@@ -248,11 +262,13 @@ class View:
         return mode if mode in ("det", "sampled") else "det"
 
     def evals(self, mode: str = "", at_least: int = 1) -> list[Estimate]:
-        """The evaluations of a mode (by default the one that decides), in order."""
-        course = self._evals.get(mode or self.by, [])
-        if len(course) < at_least:
-            raise Missing(f"{at_least} evaluations with their episodes ({mode or self.by}; there are {len(course)})")
-        return course
+        """The evaluations of a mode (by default the one that decides), in order; of what the run is judged by."""
+        return enough(self._evals.get(mode or self.by, []), mode or self.by, at_least)
+
+    def returns(self, mode: str, at_least: int = 0) -> list[Estimate]:
+        """The returns of its evaluations, whatever it is judged by."""
+        played = [e for e in evaluations(self.history.evals, mode) if not math.isnan(e.mean)]
+        return enough(played, mode, at_least)
 
     def has_evals(self, mode: str) -> bool:
         return bool(self._evals.get(mode))
@@ -283,7 +299,7 @@ class View:
     def evidence(self, course: list[Estimate]) -> Evidence:
         """The course in numbers."""
         if self.has_evals(self.by):
-            return shown(course, self.by)
+            return shown(course, self.judged_by)
         steps, values = [e.step for e in course], [e.mean for e in course]
         error = 0.0 if math.isnan(course[-1].se) else course[-1].se
         return Evidence(self.earned, steps, values, f"means of up to {course[-1].n} rows each, last ± {error:.3g}")
@@ -313,6 +329,8 @@ class View:
         """What a random policy earns: mean and its standard error."""
         level = self.spec.get("random")
         try:
+            if self.outcome == "success":
+                return float(level["success"]), share_error(float(level["success"]), int(level["n"]))  # type: ignore[index]
             mean, sd, n = (float(level[key]) for key in ("return_mean", "return_std", "n"))  # type: ignore[index]
         except (TypeError, KeyError, ValueError):
             raise Missing("meta.spec.random") from None
@@ -326,7 +344,9 @@ class View:
             return min(course[0].mean, course[-1].mean) if self.resumed else course[0].mean
 
     def ceiling(self) -> float:
-        """The highest return there can be: the best reward at each step up to the horizon."""
+        """The highest return there can be: the best reward at each step up to the horizon; of a share, 1."""
+        if self.outcome == "success":
+            return 1.0
         best, horizon = self.fact("reward_high"), self.fact("horizon")
         if best < 0:
             raise Missing("a known highest return")
@@ -406,24 +426,10 @@ def _fitting(value: Any) -> Any:
     return [_fitting(item) for item in value] if isinstance(value, list) else value
 
 
-def clear(difference: float, a: Estimate, b: Estimate) -> float:
-    """A difference of two means in standard errors; infinite where neither has noise."""
-    error = math.hypot(*(0.0 if math.isnan(e.se) else e.se for e in (a, b)))
-    return difference / error if error > 0 else (math.copysign(math.inf, difference) if difference else 0.0)
-
-
 def ends(a: View, b: View) -> tuple[Estimate | None, Estimate | None]:
     """Where two runs stand after as many steps as the shorter one has: a longer run had more time to learn."""
     until = min(a.last_step, b.last_step)
     return a.standing(until), b.standing(until)
-
-
-def shown(course: list[Estimate], by: str) -> Evidence:
-    """Evaluations as evidence, at most eight."""
-    some = course if len(course) <= 8 else [course[round(i)] for i in np.linspace(0, len(course) - 1, 8)]
-    error = 0.0 if math.isnan(some[-1].se) else some[-1].se
-    formula = f"mean of {some[-1].n} episodes each, last ± {error:.3g}"
-    return Evidence(f"eval/return_{by}", [e.step for e in some], [e.mean for e in some], formula)
 
 
 def episodes(row: dict[str, Any]) -> list[dict[str, Any]]:

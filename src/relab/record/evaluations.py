@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 MODES = ("det", "sampled")
+OUTCOMES = ("return", "success")  # what an environment can be judged by
 UNUSED = "unused"  # how a slot "ended" in which no agent was
 
 
@@ -27,19 +28,31 @@ class Estimate:
 
 @dataclass(frozen=True)
 class Evaluation(Estimate):
-    """The mean return of n episodes; agents that share a world share its episode."""
+    """The mean return of n episodes, or their share of success; agents that share a world share its episode."""
 
     mode: str = "det"
     spread: float = math.nan  # standard deviation of the returns, each agent's by itself
     length: float = math.nan  # mean
     success: float | None = None  # share; None where an episode does not say
+    outcome: str = "return"  # which of the two `mean` is of
 
     @property
     def metric(self) -> str:
-        return f"eval/return_{self.mode}"
+        return judging_metric(self.outcome, self.mode)
 
 
-def evaluation(row: Mapping[str, Any]) -> Evaluation | None:
+def judging_metric(outcome: str, mode: str) -> str:
+    return f"eval/{outcome}_{mode}"
+
+
+def outcome_of(meta: Mapping[str, Any]) -> str:
+    """What a run is judged by, as its environment declared it in meta.json: return or success."""
+    spec = meta.get("spec")
+    declared = spec.get("outcome") if isinstance(spec, Mapping) else None
+    return str(declared) if declared in OUTCOMES else "return"
+
+
+def evaluation(row: Mapping[str, Any], outcome: str = "return") -> Evaluation | None:
     """What a row of evals.jsonl says; None if nobody played, ValueError where it is no evaluation."""
     step, mode = row.get("step"), row.get("mode")
     if type(step) is not int or mode not in MODES:
@@ -48,18 +61,28 @@ def evaluation(row: Mapping[str, Any]) -> Evaluation | None:
     if not played:
         return None
     returns = [_number(e, "return") for e in played]
-    mean, se, n = summary(samples(played))
-    return Evaluation(step, mean, se, n, mode, _spread(returns), _length(played), _success(played))
+    mean, se, n = summary(samples(played, outcome))
+    se = max(se, share_error(mean, n)) if outcome == "success" else se
+    return Evaluation(step, mean, se, n, mode, _spread(returns), _length(played), _success(played), outcome)
 
 
-def evaluations(rows: Sequence[Mapping[str, Any]], mode: str) -> list[Evaluation]:
+def share_error(share: float, n: int) -> float:
+    """The standard error of a share: half of Wilson's interval at z = 1, so that 0 of n is not known without error.
+
+    >>> round(share_error(0.0, 50), 4), round(share_error(0.5, 100), 4)
+    (0.0098, 0.0498)
+    """
+    return math.sqrt(share * (1 - share) / n + 1 / (4 * n * n)) / (1 + 1 / n)
+
+
+def evaluations(rows: Sequence[Mapping[str, Any]], mode: str, outcome: str = "return") -> list[Evaluation]:
     """Those of a mode, in the order of the file; rows that are none are left out (history.problems lists them)."""
-    return [each for row in rows if row.get("mode") == mode and (each := _or_none(row)) is not None]
+    return [each for row in rows if row.get("mode") == mode and (each := _or_none(row, outcome)) is not None]
 
 
-def _or_none(row: Mapping[str, Any]) -> Evaluation | None:
+def _or_none(row: Mapping[str, Any], outcome: str) -> Evaluation | None:
     try:
-        return evaluation(row)
+        return evaluation(row, outcome)
     except ValueError:
         return None
 
@@ -76,14 +99,14 @@ def episodes(row: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
             yield each
 
 
-def samples(played: Sequence[Mapping[str, Any]]) -> list[float]:
-    """One return for each world: the mean of its agents, or the episode itself where there is one agent."""
+def samples(played: Sequence[Mapping[str, Any]], outcome: str = "return") -> list[float]:
+    """One outcome for each world: the mean of its agents, or the episode itself where there is one agent."""
     worlds: dict[Any, list[float]] = {}
     for place, each in enumerate(played):
         seed = each.get("seed")
         shared = "agent" in each and isinstance(seed, (int, str))
-        worlds.setdefault(seed if shared else ("alone", place), []).append(_number(each, "return"))
-    return [_mean(returns) for returns in worlds.values()]
+        worlds.setdefault(seed if shared else ("alone", place), []).append(_number(each, outcome))
+    return [_mean(outcomes) for outcomes in worlds.values()]
 
 
 def summary(sample: Sequence[float]) -> tuple[float, float, int]:

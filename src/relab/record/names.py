@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import glob
 import itertools
 import os
 import re
@@ -98,8 +99,26 @@ def _wrong_with(name: str) -> str:
 
 
 def place(word: str, root: str | os.PathLike[str] = "runs") -> Path:
-    """A folder or file as it stands, or the run that a word means."""
-    return Path(word) if Path(word).exists() else find(word, root)
+    """A folder or file as it stands, or the run that a word means: below `root`, else a folder below this one."""
+    if Path(word).exists():
+        return Path(word)
+    try:
+        return find(word, root)
+    except NotFoundError:
+        below = _below(word)
+        if not below:
+            raise
+        if len(below) > 1:
+            some = ", ".join(map(str, below[:5])) + (" ..." if len(below) > 5 else "")
+            raise NotFoundError(f"`{word}` means {len(below)} folders below this one: {some}; write its path") from None
+        return below[0]
+
+
+def _below(word: str) -> list[Path]:
+    """Folders of that name one or two levels down: logs of other tools have no index to be found by."""
+    if not word or "/" in word or word.startswith("."):
+        return []
+    return sorted(p for deep in ("*", "*/*") for p in Path().glob(f"{deep}/{glob.escape(word)}") if p.is_dir())
 
 
 def find(word: str, root: str | os.PathLike[str] = "runs") -> Path:

@@ -10,6 +10,7 @@ from relab.base.documents import Document
 ActionKind = Literal["discrete", "multi_discrete", "continuous"]
 AgentReset = Literal["alone", "with_world"]
 Reducer = Literal["sum", "mean", "last", "max", "min"]
+Outcome = Literal["return", "success"]
 
 
 @dataclass(frozen=True)
@@ -51,6 +52,7 @@ class Spec:
     channels: tuple[Channel, ...] = ()
     ends: tuple[str, ...] = ("running", "time_limit")  # names of the end codes; 0 is "not ended", 1 the time limit
     success_ends: tuple[str, ...] = ()  # ends that count as success; empty: success is unknown
+    outcome: Outcome = "return"  # what its policies are judged by; a shaped reward may pay most where nothing succeeds
     reward_low: float | None = None  # bounds of one step's reward, where known
     reward_high: float | None = None
     observes_time: bool = False  # the observation tells how much time is left

@@ -104,9 +104,9 @@ def _intervals(task: Task, place: Mapping[str, int], name: str) -> Intervals:
 
 def _improvement(task: Task, place: Mapping[str, int]) -> Improvement:
     rows = [
-        Row(f"{v.label} beats {task.reference}", place[v.label], v.better[0], v.better[1], v.better[2], [])
+        Row(f"{v.label} beats {task.reference.label}", place[v.label], v.better[0], v.better[1], v.better[2], [])
         for v in task.variants
-        if v.better is not None and v.label != task.reference and math.isfinite(v.better[0])
+        if v.better is not None and v.label != task.reference.label and math.isfinite(v.better[0])
     ]
     return Improvement(task.env, "probability that one run beats one of the reference", rows[:MOST])
 

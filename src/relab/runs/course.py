@@ -22,7 +22,7 @@ import numpy as np
 
 from relab.config.views import flatten
 from relab.record import glossary
-from relab.record.evaluations import Estimate, evaluations
+from relab.record.evaluations import Estimate, evaluations, outcome_of
 from relab.record.history import EARNED, Column, History, end_rows, flaw, measured
 
 BLOCKS = 10
@@ -59,9 +59,9 @@ def course_of(run: History) -> Course:
     """Deterministic evaluations, else sampled ones, else the returns of training, else whatever comes first."""
     decides = flatten(run.config).get("eval.by") or "det"
     for mode in dict.fromkeys((str(decides), "det", "sampled")):
-        played = evaluations(run.evals, mode)
+        played = evaluations(run.evals, mode, outcome_of(run.meta))
         if played:
-            return _evaluated(f"eval/return_{mode}", with_noise(sorted(played, key=lambda p: p.step)))
+            return _evaluated(played[0].metric, with_noise(sorted(played, key=lambda p: p.step)))
     metric = judged_by(run)
     return course_on(run, metric) if metric else Course()
 

@@ -21,7 +21,7 @@ from relab.base.numbers import is_number
 from relab.base.places import cut_short
 from relab.config.base import ConfigError
 from relab.config.coerce import scalar
-from relab.record.evaluations import evaluations
+from relab.record.evaluations import evaluations, outcome_of
 from relab.record.glossary import RETURNS
 from relab.runs import labels
 from relab.runs.labels import Labels
@@ -94,7 +94,7 @@ def own(folder: bytes, meta: Any = None) -> Glance:
     if summary.status == "running" and processes.is_alive(str(meta.get("owner"))) is False:
         summary.status = "stale"  # killed, on this machine
     _add_settings(summary, folder, meta)
-    _add_outcome(summary, folder)
+    _add_outcome(summary, folder, outcome_of(meta))
     if summary.status == "finished" and meta.get("logger") and cut_short(summary.steps, summary.planned):
         summary.status = "ended"  # as record.state has it
     return summary
@@ -114,13 +114,13 @@ def _add_settings(summary: Glance, folder: bytes, meta: Document) -> None:
     summary.planned = _planned(flat)
 
 
-def _add_outcome(summary: Glance, folder: bytes) -> None:
+def _add_outcome(summary: Glance, folder: bytes, outcome: str) -> None:
     rows = list(_last_rows(folder + b"/evals.jsonl", 2))
     step = rows[0].get("step") if rows else None
     same = [row for row in rows if row.get("step") == step]
     by = summary.settings.get("eval.by", "det")  # of one step, the one that decides counts
     for row in sorted(same, key=lambda row: row.get("mode") != by):
-        for last in evaluations([row], str(row.get("mode"))):
+        for last in evaluations([row], str(row.get("mode")), outcome):
             trained = [_step(row.get("step")) or 0 for row in _last_rows(folder + b"/metrics.jsonl", 1)]
             summary.steps, summary.metric = max(_step(step) or 0, *trained, 0), last.metric
             summary.outcome, summary.error, summary.episodes = last.mean, last.se if last.n > 1 else None, last.n

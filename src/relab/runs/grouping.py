@@ -18,7 +18,7 @@ from relab.formats.read import find
 from relab.formats.read.hints import Hints
 from relab.base.jsonl import RecordError
 from relab.base.text import number, plural
-from relab.runs import naming
+from relab.runs import identity, naming
 from relab.runs.naming import shown as shown
 from relab.runs.sentences import sentence
 from relab.runs.verdict import Verdict, verdict_of
@@ -108,11 +108,16 @@ def of_loaded(each: find.Loaded, name: str, now: float | None = None) -> Run:
     return replace(make_run(each.history, name, now), files=files)
 
 
-def grouped(runs: Iterable[Run]) -> list[Group]:
-    """Runs that differ in the seed alone, together; each group named by what sets it apart."""
+def grouped(runs: Iterable[Run], by_name: bool = True) -> list[Group]:
+    """Runs that differ in the seed alone, together; each group named by what sets it apart.
+
+    Without `by_name` the settings alone decide, also where the same seed gave different numbers.
+    """
     groups: dict[str, Group] = {}
-    for run in runs:
-        key = group_key(run.history, run.name)
+    members = list(runs)
+    named = [(run.history, run.name) for run in members]
+    keys = identity.keys(named) if by_name else [group_key(*each) for each in named]
+    for run, key in zip(members, keys):
         groups.setdefault(key, Group(key)).runs.append(run)
     ordered = sorted(groups.values(), key=lambda g: g.runs[0].name)
     for group, label in zip(ordered, labels(ordered)):

@@ -303,6 +303,10 @@ def look_through(
         walk.cut = walk.cut or (bool(folders) and visited >= MAX_FOLDERS)
         if depth < DEPTH and visited < MAX_FOLDERS:
             todo += [(path, depth + 1) for path in folders if base + path not in taken]
+    if len(walk.foreign) > 1:
+        from relab.formats.read import copies
+
+        walk.foreign = copies.without(walk.foreign)[0]
     return walk
 
 

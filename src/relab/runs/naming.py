@@ -66,8 +66,26 @@ def _labels(groups: Sequence[Nameable]) -> list[str]:
         stems = [_stem(group, whole) for group in groups]
         if all(stems) and len(set(stems)) == len(stems):
             return stems
-    by_settings = _by_settings(groups)
-    return [stem if stem and stems.count(stem) == 1 else text for stem, text in zip(stems, by_settings)]
+    if sum(map(bool, stems)) > len(stems) / 2:  # among names, two names are a name
+        stems = [stem or _both(group) for stem, group in zip(stems, groups)]
+    by_settings, clashing = _by_settings(groups), _with_stem(groups, stems)
+    return [stem if stem and stems.count(stem) == 1 else clashing.get(i, by_settings[i]) for i, stem in enumerate(stems)]
+
+
+def _both(group: Nameable) -> str:
+    stems = dict.fromkeys(seedless(name.rpartition("/")[2]) for name in group.names)
+    return " + ".join(stems) if len(stems) == 2 and not any(map(MADE.search, stems)) else ""
+
+
+def _with_stem(groups: Sequence[Nameable], stems: Sequence[str]) -> dict[int, str]:
+    """Of groups whose runs are called alike: that name, and the settings that differ among them alone."""
+    texts: dict[int, str] = {}
+    for stem in {stem for stem in stems if stem and 1 < stems.count(stem) < len(stems)}:
+        alike = [i for i, each in enumerate(stems) if each == stem]
+        configs = [groups[i].config for i in alike]
+        keys = _telling(configs, differing(configs))
+        texts |= {i: f"{stem}, {_said(groups[i].config, keys)}" for i in alike if 0 < len(keys) <= MOST}
+    return texts
 
 
 def _stem(group: Nameable, whole: bool) -> str:

@@ -23,7 +23,7 @@ import numpy as np
 
 from relab.base.numbers import is_number
 from relab.record import levels
-from relab.record.evaluations import Estimate, evaluations
+from relab.record.evaluations import Estimate, evaluations, outcome_of
 from relab.record.history import History, measured
 from relab.runs.course import RETURNS as RETURNS
 from relab.runs.course import Course, course_of, course_on
@@ -178,7 +178,7 @@ def _below_random(run: History, good: list[Estimate], yard: Yardstick) -> bool:
     """
     if yard.random is None:
         return False
-    played = [p for p in evaluations(run.evals, "sampled") if math.isfinite(p.mean)]
+    played = [p for p in evaluations(run.evals, "sampled", outcome_of(run.meta)) if math.isfinite(p.mean)]
     return all(_ends_below(points, yard) for points in (good, played) if points)
 
 

@@ -14,7 +14,7 @@ from relab.base.documents import Document
 from relab.base.numbers import is_number
 from relab.config.views import flatten
 from relab.record import levels
-from relab.record.evaluations import Estimate
+from relab.record.evaluations import Estimate, share_error
 from relab.record.history import History
 
 TOP = 0.95  # of the way from random to the highest return: this close to it is at it
@@ -60,13 +60,22 @@ class Yardstick:
 
 def yardstick_of(run: History, metric: str) -> Yardstick:
     """Of the metric that a run is judged by: a share ends at 1, a return where its environment says."""
-    if "success" in metric or "surviv" in metric:
-        return Yardstick(highest=1.0)
     spec = run.meta.get("spec")
     spec = spec if isinstance(spec, dict) else {}
+    if "success" in metric or "surviv" in metric:
+        return Yardstick(random_success(spec) if "success" in metric else None, highest=1.0)
     random, spread = random_level(spec)
     lowest, highest = _bounds(spec)
     return Yardstick(random, spread, _solved(run, spec), highest, lowest, _has_choice(spec))
+
+
+def random_success(spec: Document) -> Estimate | None:
+    """The share of its episodes in which a random policy succeeds, where the environment is judged by that."""
+    try:
+        share, n = float(spec["random"]["success"]), int(spec["random"]["n"])
+    except (KeyError, TypeError, ValueError, OverflowError):
+        return None
+    return Estimate(0, share, share_error(share, n), n) if 0 <= share <= 1 and n > 0 else None
 
 
 def random_level(spec: Document) -> tuple[Estimate | None, float]:

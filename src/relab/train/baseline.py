@@ -30,13 +30,15 @@ EPISODES = 100
 AGAIN = 3  # worlds that are played again where the code may have changed
 CAP = 5_000  # steps in an env without a time limit; a policy that never ends has no return (null)
 LONG = 20_000  # a time limit beyond is not waited for
-SCHEMA = 2
+SCHEMA = 3
 VERSIONED = ("relab", "gymnasium")  # packages whose ids are raised whenever results could change
 INSTALLED = ("site-packages", "dist-packages")
 
 
 def random_baseline(env: Env, params: Settings) -> Document:
     """{"return_mean", "return_std", "length_mean", "n"} of the random policy's first episodes.
+
+    And `success`, the share that succeeded, where the environment is judged by it.
 
     `cut` says how many of them were not over after `cap` steps; their returns, and so the mean, are not known.
     """
@@ -56,7 +58,8 @@ def random_baseline(env: Env, params: Settings) -> Document:
 def measure(env: Env) -> Document:
     """The baseline, and what it needs to be recognised by."""
     episodes = play(env, -(-EPISODES // env.spec.agents))
-    return {"baseline": summary(episodes, cap_of(env)), "first": episodes[: AGAIN * env.spec.agents]}
+    succeeded = env.spec.success_ends if env.spec.outcome == "success" else ()
+    return {"baseline": summary(episodes, cap_of(env), succeeded), "first": episodes[: AGAIN * env.spec.agents]}
 
 
 def keep(path: Path, key: str, entry: Document) -> None:
@@ -81,11 +84,13 @@ def cap_of(env: Env) -> int:
     return limit if 0 < limit <= LONG else CAP
 
 
-def summary(episodes: list[Document], cap: int) -> Document:
+def summary(episodes: list[Document], cap: int, succeeded: tuple[str, ...] = ()) -> Document:
     played = [e for e in episodes if e["end"] != "unused"]
     ret, length = (np.array([e[key] for e in played], float) for key in ("return", "length"))
     numbers = {"return_mean": ret.mean(), "return_std": ret.std(), "length_mean": length.mean()}
     facts = {name: float(x) if np.isfinite(x) else None for name, x in numbers.items()} | {"n": len(ret)}
+    if succeeded:
+        facts["success"] = sum(e["end"] in succeeded for e in played) / len(played)
     cut = sum(e["end"] == "cap" for e in played)
     return facts | ({"cut": cut, "cap": cap} if cut else {})
 

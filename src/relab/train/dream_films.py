@@ -7,6 +7,7 @@ An episode that has ended is black. A .png holds every few steps of the same bel
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,6 +22,7 @@ from relab.config.base import require, require_range
 from relab.train import fresh
 from relab.train.probes.open_loop import Walk, predictions, reconstructed, walk_of
 
+Colour = tuple[int, int, int]
 LOOKS, FORESEES = (90, 170, 90), (200, 70, 60)
 EDGE, GAP = 2, 4  # pixels of a frame, and between pictures, after enlarging
 LARGEST = 3  # pixels a side that one pixel becomes, for images of 64 x 64
@@ -35,6 +37,7 @@ class DreamFilm:
     looks: int  # steps that the foreseeing model sees
     error: float  # mean squared error of a pixel after that, foreseen
     seen: float  # and where the model looks
+    learned: bool  # the model has had an update by then
 
 
 def film(folder: Path, name: str, out: Path | None, fps: int, worlds: int, looks: int, ahead: int,
@@ -50,11 +53,13 @@ def film(folder: Path, name: str, out: Path | None, fps: int, worlds: int, looks
     pictures = drawn(agent, walk, looks, generator(cfg.seed, f"film/imagine/{step}"))
     path = out or fresh.film_place(folder, f"step-{step:012d}-imagine.mp4")
     if path.suffix == ".png":
-        write_strip(path, pictures, env.spec.obs_shape)
+        write_strip(path, pictures, env.spec.obs_shape, looks)
     else:
-        write_film(path, (page(pictures[:, t], env.spec.obs_shape, t < looks) for t in range(looks + ahead)), fps)
-    errors = [error(pictures[k], pictures[0], walk.counts, looks) for k in (2, 1)]
-    return DreamFilm(path, looks + ahead, step, looks, *errors)
+        write_film(
+            path, (page(pictures[:, t], env.spec.obs_shape, frames_of(t < looks)) for t in range(looks + ahead)), fps
+        )
+    foreseen, seen = (error(pictures[k], pictures[0], walk.counts, looks) for k in (2, 1))
+    return DreamFilm(path, looks + ahead, step, looks, foreseen, seen, step > cfg.algo.learning_starts)
 
 
 @torch.no_grad()
@@ -79,28 +84,32 @@ def enlarged(flat: Tensor, shape: tuple[int, ...]) -> np.ndarray:
     return image.repeat(times, 0).repeat(times, 1)
 
 
-def framed(image: np.ndarray, colour: tuple[int, int, int] | None) -> np.ndarray:
+def framed(image: np.ndarray, colour: Colour | None) -> np.ndarray:
     out = np.full((image.shape[0] + 2 * EDGE, image.shape[1] + 2 * EDGE, 3), 255, np.uint8)
     out[:] = colour or (255, 255, 255)
     out[EDGE:-EDGE, EDGE:-EDGE] = image
     return np.pad(out, ((0, GAP), (0, GAP), (0, 0)), constant_values=255)
 
 
-def page(pictures: Tensor, shape: tuple[int, ...], looks: bool) -> np.ndarray:
+def frames_of(looks: bool) -> tuple[Colour | None, ...]:
+    """Of the real, the reconstructed and the foreseen picture of one step."""
+    return None, LOOKS, LOOKS if looks else FORESEES
+
+
+def page(pictures: Tensor, shape: tuple[int, ...], colours: Sequence[Colour | None]) -> np.ndarray:
     """One step: [3, worlds, pixels] -> a row for each world."""
-    colours = (None, LOOKS, LOOKS if looks else FORESEES)
     rows = [np.concatenate([framed(enlarged(each[i], shape), colour) for each, colour in zip(pictures, colours)], 1)
             for i in range(pictures.shape[1])]  # fmt: skip
     return np.concatenate(rows)
 
 
-def write_strip(path: Path, pictures: Tensor, shape: tuple[int, ...]) -> None:
+def write_strip(path: Path, pictures: Tensor, shape: tuple[int, ...], looks: int) -> None:
     """Every few steps of each world: real, reconstructed, foreseen below each other."""
     from PIL import Image
 
     steps = pictures.shape[1]
     some = np.linspace(0, steps - 1, min(ACROSS, steps)).astype(int)
-    lines = [np.concatenate([framed(enlarged(each[t, i], shape), None) for t in some], 1)
-             for i in range(pictures.shape[2]) for each in pictures]  # fmt: skip
+    lines = [np.concatenate([framed(enlarged(each[t, i], shape), frames_of(t < looks)[k]) for t in some], 1)
+             for i in range(pictures.shape[2]) for k, each in enumerate(pictures)]  # fmt: skip
     with writing(path):
         Image.fromarray(np.concatenate(lines)).save(path)

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from relab.base.documents import Document
 from relab.base.streams import world_seeds
 from relab.config.run import RunConfig
-from relab.record.evaluations import Evaluation, evaluation
+from relab.record.evaluations import Evaluation, evaluation, judging_metric
 from relab.train import checkpoint, rollout
 from relab.train.envs.base import Worlds
 
@@ -63,7 +63,12 @@ class Evaluator:
 
     @property
     def metric(self) -> str:
-        return f"eval/return_{self.cfg.eval.by}"
+        """What `best` and `eval.stop_at` go by: the outcome that the environment declares."""
+        return judging_metric(self.outcome, self.cfg.eval.by)
+
+    @property
+    def outcome(self) -> str:
+        return str(self.env.spec.outcome)
 
     def play(self, agent: Any, step: int, p: Progress, before_step: rollout.Frames | None = None) -> Played:
         """Evaluate now; `p` learns what it cost and when the next one is due. `before_step` may cut it short."""
@@ -76,13 +81,13 @@ class Evaluator:
         p.last_eval = step
         p.next_eval = (step // cfg.every + 1) * cfg.every if cfg.every else 0
         rows = [self.row(step, mode, episodes) for mode, episodes in batch.episodes.items()]
-        return Played(rows, {row["mode"]: level for row in rows if (level := evaluation(row)) is not None})
+        levels = {row["mode"]: evaluation(row, self.outcome) for row in rows}
+        return Played(rows, {mode: level for mode, level in levels.items() if level is not None})
 
-    @staticmethod
-    def row(step: int, mode: str, episodes: list[Document]) -> Document:
+    def row(self, step: int, mode: str, episodes: list[Document]) -> Document:
         """As in evals.jsonl; `noise` is the standard error, which readers can make of the episodes as well."""
         made: Document = {"step": step, "mode": mode, "noise": math.nan, "episodes": episodes}
-        level = evaluation(made)
+        level = evaluation(made, self.outcome)
         return made | {"noise": level.se if level else math.nan}
 
     def candidate(self, played: Played, step: int) -> Document:

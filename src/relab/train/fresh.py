@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -92,13 +93,12 @@ def selection(folder: Path, name: str, modes: Document) -> str | None:
     if name != "best" or pointer is None:
         return None
     try:
-        mode, value = pointer["metric"].removeprefix("eval/return_"), f"{pointer['value']:.4g} (n = {pointer['n']})"
-        now = modes[mode]
+        _, outcome, mode = re.split("[/_]", pointer["metric"])
+        value, now = f"{pointer['value']:.4g} (n = {pointer['n']})", modes[mode]
+        level = now["success" if outcome == "success" else "mean"]
     except (LookupError, TypeError, ValueError, AttributeError):
         return "best.json does not say for which number it was chosen"
-    return (
-        f"chosen as best for {pointer['metric']} = {value}; on fresh episodes it is {now['mean']:.4g} (n = {now['n']})"
-    )
+    return f"chosen as best for {pointer['metric']} = {value}; on fresh episodes it is {level:.4g} (n = {now['n']})"
 
 
 def film(
@@ -118,7 +118,7 @@ def film(
     recorded = [] if changes else recorded_returns(folder, step, mode)
     seeds = world_seeds(cfg.seed, f"eval/{step}" if recorded else f"fresh/0/{step}", cfg.eval.episodes)
     again = rollout.evaluate(env, agent, seeds)
-    row = choose(again.returns(mode), which)
+    row = choose(ranks(again, mode, env.spec.outcome), which)
     world = row // env.spec.agents + (len(seeds) if mode == "sampled" else 0)
     path = out or film_place(folder, f"step-{step:012d}-{mode}-{which}.mp4")
     with Film(path, fps) as reel:
@@ -196,6 +196,14 @@ def recorded_returns(folder: Path, step: int, mode: str) -> list[float]:
     return next(
         ([e["return"] for e in row["episodes"]] for row in rows if row["step"] == step and row["mode"] == mode), []
     )
+
+
+def ranks(played: rollout.PlayedEpisodes, mode: str, outcome: str) -> np.ndarray:
+    """What worst, median and best go by: the return, or success and then how soon."""
+    if outcome == "return":
+        return played.returns(mode)
+    return np.array([1.0 / (1 + e["length"]) if e["success"] else -1.0 / (1 + e["length"])
+                     for e in played.episodes[mode]])  # fmt: skip
 
 
 def choose(returns: np.ndarray, which: str) -> int:

@@ -72,6 +72,7 @@ class Cut(Exception):  # noqa: N818 - somebody asked to stop, which is no error
     """Asked to stop; what was going on is done anew when the run goes on."""
 
 
+QUICK_S = 2.0  # an iteration that nobody waits for
 WITH = "with_"  # a companion's key in a checkpoint: with_NAME
 
 
@@ -97,6 +98,7 @@ class Trainer:
     earned_by: str = "return/mean_100"  # the metric that it is
     pace: Pace = field(default_factory=Pace)
     stopping: Callable[[], str] = str  # the signal that asks for it; empty while there is none
+    took: float | None = None  # seconds of the last iteration
     unseen: bool = False  # nobody can read the screen, and the record says so
     warned: set[str] = field(default_factory=set)  # what this session has warned of
 
@@ -111,7 +113,7 @@ class Trainer:
     # ---- The loop
 
     def run(self) -> Ending:
-        with failures_recorded(self.record, lambda: self.step), Interrupts(second_raises=True) as signals:
+        with failures_recorded(self.record, lambda: self.step), Interrupts(True, self.say_wait) as signals:
             try:
                 status, why = self.loop(signals)
             except (DivergedError, EnvError) as error:
@@ -175,7 +177,7 @@ class Trainer:
         self.record.append_metrics(self.step, metrics)
         self.check_finite(metrics)
         spent["collect_s"], spent["update_s"] = watch.seconds["collect"], t1 - t0 - watch.seconds["collect"]
-        spent["log_s"] = time.perf_counter() - t1
+        spent["log_s"], self.took = time.perf_counter() - t1, t1 - t0
         self.note_profile(self.profile.note(self.folder))
         self.judge(metrics, spent)
         self.note_time(self.step - before, self.state.counts.updates - learned, spent, metrics)
@@ -220,6 +222,13 @@ class Trainer:
     def cut_short(self, *_: Any) -> None:
         if self.stopping():
             raise Cut
+
+    def say_wait(self) -> None:
+        """Somebody asked to stop, and would think that nobody had heard it."""
+        if self.took is None or self.took > QUICK_S:
+            about = "which may compile kernels" if self.took is None else f"the last took {self.took:.0f} s"
+            self.screen.note(f"  stopping once this iteration is over ({about}), then all is saved; Ctrl-C again ends"
+                             " at once, and what came after the last checkpoint is lost")  # fmt: skip
 
     def accompany(self, verb: str, spent: dict[str, float], *facts: Any) -> None:
         """Let every companion act, and add its seconds to `spent`."""
@@ -301,7 +310,8 @@ class Trainer:
         self.warn_of_endless(played.open_ends, f"the evaluation at step {self.step:,}")
         best = note_best(self.progress, self.candidate(played))
         modes = {mode: {"mean": level.mean, "noise": level.se} for mode, level in played.modes.items()}
-        self.screen.evaluation({"step": self.step, "n": self.cfg.eval.episodes, "modes": modes, "best": best})
+        facts = {"step": self.step, "n": self.cfg.eval.episodes, "outcome": self.evaluator.outcome}
+        self.screen.evaluation(facts | {"modes": modes, "best": best})
 
     def candidate(self, played: Played) -> Document:
         """What is held against the best so far: the evaluation, never a number of training."""

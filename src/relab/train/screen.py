@@ -205,7 +205,7 @@ def evaluation_line(row: Mapping[str, Any]) -> str:
     modes = ", ".join(f"{mode} {earned(x['mean'], x['noise'])}" for mode, x in row["modes"].items())
     best = "  best so far" if row["best"] else ""
     how = f"mean ± SE, {row['n']} episodes each" if row["n"] > 1 else "1 episode each, which has no standard error"
-    return f"  eval at {count(row['step'])}: return {modes} ({how}){best}"
+    return f"  eval at {count(row['step'])}: {row.get('outcome', 'return')} {modes} ({how}){best}"
 
 
 def earned(mean: float, noise: float) -> str:

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from relab.formats.read import find, path_names
+from relab.formats.read.tfrecords import pack
 from relab.formats.write.convert import convert
 from where import ROOT
 
@@ -57,12 +58,14 @@ def test_the_only_event_files_below_are_the_runs_and_two_folders_of_them_are_two
     shutil.copy(PPO / "evaluations.npz", tmp_path / "logs")
     assert "policy/kl" in only(tmp_path / "logs").history.columns
     events(tmp_path / "logs" / "tb" / "PPO_2", tmp_path / "beside")
+    with open(next((tmp_path / "logs" / "tb" / "PPO_2").iterdir()), "ab") as file:
+        file.write(pack(b"\x09" + bytes(8)))  # else it would be a copy
     assert len(find.load_all(tmp_path / "logs").runs) == 3
 
 
 def test_a_monitor_file_with_a_name_is_a_run(tmp_path):
-    for name in ("first", "second"):
-        (tmp_path / f"{name}.monitor.csv").write_text(MONITOR)
+    for name, second in (("first", "0"), ("second", "1")):
+        (tmp_path / f"{name}.monitor.csv").write_text(MONITOR.replace("1690000000", f"169000000{second}"))
     runs = find.load_all(tmp_path).runs
     assert [(run.name, run.source.format) for run in runs] == [
         ("first.monitor.csv", "sb3"),

@@ -195,9 +195,9 @@ def test_an_empty_writer_is_said(tmp_path: Path) -> None:
 
 
 def test_two_writers_side_by_side_lose_nothing(tmp_path: Path) -> None:
-    """The same tag from two processes at the same time is no restart."""
+    """The same tag from two writers of one process at the same time is no restart."""
     for k in range(2):
-        with tfevents.Writer(tmp_path, wall=1.7e9 + k, suffix=f"h.{k}.0") as writer:
+        with tfevents.Writer(tmp_path, wall=1.7e9 + k, suffix=f"h.7.{k}") as writer:
             for step in range(10):
                 writer.scalar("x", float(k), 10 * step + k, wall=1.7e9 + step + k / 2)
     steps, values = only(tmp_path).column("foreign/x")

@@ -124,7 +124,9 @@ def test_records_across_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_ends_are_those_of_the_whole_file(tmp_path: Path) -> None:
-    assert tfevents.ends(write(tmp_path, 500)) == tfevents.Ends(0, 499_000, 1000, frozenset({"a/return", "loss"}))
+    assert tfevents.ends(write(tmp_path, 500)) == tfevents.Ends(
+        0, 499_000, 1000, frozenset({"a/return", "loss"}), 1.7e9, 1.7e9 + 499
+    )
     with tfevents.Writer(tmp_path / "empty") as writer:
         pass
     assert tfevents.ends(writer.path) is None

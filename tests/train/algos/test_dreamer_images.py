@@ -216,6 +216,11 @@ def test_a_film_shows_real_seen_and_foreseen_pictures(tmp_path):
     with Image.open(strip.path) as picture:
         side = 16 * 12 + 2 * dream_films.EDGE + dream_films.GAP
         assert picture.size == (12 * side, 2 * 3 * side)  # two worlds, three pictures of each
+        corners = [[picture.getpixel((t * side, k * side)) for t in (2, 3)] for k in range(3)]
+    white, looks, foresees = (255, 255, 255), dream_films.LOOKS, dream_films.FORESEES
+    assert corners == [[white, white], [looks, looks], [looks, foresees]]  # three looks, as in films
+    assert strip.learned
+    assert not dream_films.film(tmp_path / "run", "step-000000000000", tmp_path / "0.png", 10, 1, 3, 9).learned
     gif = dream_films.film(tmp_path / "run", "latest", None, 10, 1, 3, 5)
     assert gif.path.parent == tmp_path / "run" / "media"
     assert gif.path.stat().st_size > 500

@@ -11,6 +11,7 @@ import pytest
 from relab.config.base import ConfigError
 from relab.config.envs import PickCube as PandaParams
 from relab.config.envs import PickCubeGantry as GantryParams
+from relab.record.evaluations import evaluation
 from relab.train.envs import draw, pickcube_models, pickcube_task
 from relab.train.envs.base import Worlds
 from relab.train.envs.pickcube import PickCube, PickCubeGantry
@@ -328,3 +329,17 @@ def test_the_picture_shows_cube_goal_and_grip(env):
     assert lower[lower[:, 1] < 320, 0].mean() > green[green[:, 1] < 320, 0].mean() + 50
     assert (image == draw.RED).all(2).any()
     assert len(pickcube_models.LINKS) == 7
+
+
+def test_best_is_chosen_by_success_not_by_the_dense_return():
+    from relab.config.run import Eval, RunConfig
+    from relab.train.evaluation import Evaluator, Played, Progress, note_best
+
+    cfg = RunConfig(env=GantryParams(reward="dense"), eval=Eval(stop_at=0.9))
+    judge, p = Evaluator(cfg, PickCubeGantry(cfg.env)), Progress()
+    for step, (ret, wins) in enumerate([(19.0, 1), (6.0, 10)]):
+        episodes = [{"seed": k, "return": ret, "length": 9, "success": k < wins, "end": "success"} for k in range(10)]
+        row = judge.row(step, "det", episodes)
+        note_best(p, judge.candidate(Played([row], {"det": evaluation(row, judge.outcome)}), step))
+        assert judge.reached_goal(step, p) == (wins == 10)
+    assert (p.best["step"], p.best["metric"], p.best["value"]) == (1, "eval/success_det", 1.0)

@@ -16,7 +16,9 @@ from types import MappingProxyType
 import numpy as np
 
 from relab.base.contexts import holding
+from relab.base.text import plural
 from relab.formats.read.source import Names, name_table
+from relab.formats.read.step_axis import strays
 from relab.record import glossary
 
 # relab's name | the names others use for it (factor 1 in all of these)
@@ -211,6 +213,12 @@ def newest(steps: np.ndarray) -> np.ndarray:
 def in_order(steps: np.ndarray) -> tuple[np.ndarray, str]:
     """(the rows to use, in the order to use them; what was wrong with the steps, empty when nothing)."""
     backward = int((steps[1:] < steps[:-1]).sum())
+    stray = strays(steps) if backward else np.zeros(0, bool)
+    if stray.any():
+        rest = np.flatnonzero(~stray)
+        order, said = in_order(steps[rest])
+        lost = f"{plural(int(stray.sum()), 'row')} far out of order left out, first step {int(steps[stray][0])}"
+        return rest[order], "; ".join(filter(None, [lost, said]))
     if not backward:
         return np.arange(len(steps)), ""
     if backward > max(3, len(steps) // 10):  # not restarts: several writers, or a file sorted by something else

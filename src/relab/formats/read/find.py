@@ -13,7 +13,7 @@ from types import ModuleType
 
 from relab.base import blame
 from relab.base.jsonl import RecordError
-from relab.formats.read import common, foreign_state, path_names, unread
+from relab.formats.read import common, copies, foreign_state, path_names, step_axis, unread
 from relab.formats.read.facts import add_facts
 from relab.formats.read.hints import Hints, of_folder
 from relab.formats.read.source import Listing, Source
@@ -110,9 +110,17 @@ def _is_empty(folder: Path) -> bool:
 def find(root: Path, passed: list[Unread] | None = None) -> Iterator[Source]:
     """The runs at or below root, to a limited depth; links are not followed, nothing outside is looked at.
 
-    `passed` receives what was not read, with the reason: files that are called like logs, folders beyond the limits.
+    `passed` receives what was not read, with the reason: files that are called like logs, folders beyond the limits,
+    copies of a run.
     """
     passed = [] if passed is None else passed
+    kept, again = copies.without(_walk(root, passed))
+    for copy in again:
+        unread.say(passed, copy.source.name, f"a copy of {copy.of.name}, byte for byte; it counts once")
+    yield from kept
+
+
+def _walk(root: Path, passed: list[Unread]) -> Iterator[Source]:
     if root.is_file():
         yield from _in_folder(Listing(root.parent, (root.name,)), root, passed)[0]
         return
@@ -206,6 +214,9 @@ def read(source: Source, hints: Hints | None = None) -> History:
     path_names.add(history, source)
     foreign_state.add(history, source.path)
     besides.before(history, source.name)
+    if not history.trained_by_relab:
+        step_axis.clean(history)
+        step_axis.doubt(history)
     add_facts(history)
     besides.after(history)
     mask_heads(history)

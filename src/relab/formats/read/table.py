@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -17,7 +17,7 @@ from relab.base.documents import Settings
 from relab.base.jsonl import Problem
 from relab.base.numbers import integer
 from relab.base.text import plural
-from relab.formats.read import common
+from relab.formats.read import common, step_axis
 from relab.formats.read.source import Names, problem, put, remark
 from relab.record.history import History
 
@@ -259,19 +259,38 @@ class Steps:
     axis: str
     at: np.ndarray  # rows that have a step
     steps: np.ndarray  # int64, one per row of `at`
+    refused: tuple[str, ...] = ()  # columns that are called steps and are none, with the reason
 
 
 def find_steps(table: Table, taken: Callable[[str], bool] = lambda name: False) -> Steps:
     """The step of each row: the best column by name that counts upwards, else the row's number."""
     candidates = [name for name in table.cells if common.step_axis(name) and not taken(name)]
+    refused = []
     for name in sorted(candidates, key=common.preference):
         read = numbers(table.cells[name])
+        why = _no_count(read.values)
+        if why:
+            refused.append(f"`{name}` {why}")
+            continue
         good = (read.values == np.floor(read.values)) & (np.abs(read.values) < MAX_STEP)
         at, steps = read.at[good], read.values[good].astype(np.int64)
         if _counts(steps, len(table.lines)):
             return Steps(name, str(common.step_axis(name)), at, steps)
     rows = np.arange(len(table.lines))
-    return Steps("", "iteration", rows, rows.astype(np.int64))
+    return Steps("", "iteration", rows, rows.astype(np.int64), refused=tuple(refused))
+
+
+def _no_count(values: np.ndarray) -> str:
+    """Why a column that rises is no count of steps all the same; empty where it may be one."""
+    size, few = len(values), step_axis.FEW * len(values)
+    below, parts = int((values < 0).sum()), int(((values != np.floor(values)) & np.isfinite(values)).sum())
+    if below > few:
+        return f"is below 0 in {below} of {size} rows"
+    return (
+        f"holds fractions in {parts} of {size} rows, as thousands would"
+        if parts > few and size >= step_axis.FEWEST
+        else ""
+    )
 
 
 def _counts(steps: np.ndarray, rows: int) -> bool:
@@ -295,6 +314,7 @@ def fill(history: History, table: Table, names: Names | None = None, prefix: str
     steps = find_steps(table)
     history.counters[steps.column] = steps.axis
     _report_steps(history, table, steps)
+    steps = _in_place(history, steps)
     row_step = np.full(len(table.lines), -1, np.int64)
     has_step = np.zeros(len(table.lines), bool)
     row_step[steps.at], has_step[steps.at] = steps.steps, True
@@ -309,11 +329,32 @@ def fill(history: History, table: Table, names: Names | None = None, prefix: str
             remark(history, table.file, said + more)
 
 
+def _rises(cells: Sequence[Cell]) -> bool:
+    """Whether a column may be a count under an odd name: whole numbers from 0 on that rise in every row."""
+    values = numbers(cells).values
+    if len(values) < len(cells) or len(values) < step_axis.FEWEST or values[0] < 0:
+        return False
+    return bool((values == np.floor(values)).all() and (np.diff(values) > 0).all())
+
+
+def _in_place(history: History, steps: Steps) -> Steps:
+    """Without the rows whose step cannot be theirs."""
+    bad = step_axis.strays(steps.steps) if steps.column else np.zeros(0, bool)
+    if not bad.any():
+        return steps
+    step_axis.note(history, steps.steps[bad])
+    return replace(steps, at=steps.at[~bad], steps=steps.steps[~bad])
+
+
 def _report_steps(history: History, table: Table, steps: Steps) -> None:
     if not steps.column:
         examples = "step, global_step, iteration or episode"
         message = f"no column counts steps (e.g. {examples}); rows are counted instead"
-        remark(history, table.file, f"{message}; if one does, say which: --mapping NAME=step")
+        if steps.refused:
+            message = f"{steps.refused[0]}, so that rows are counted instead"
+            history.meta.setdefault(step_axis.DOUBT, message)
+        rising = next((name for name, cells in table.cells.items() if _rises(cells)), "NAME")
+        remark(history, table.file, f"{message}; if one does, say which: --mapping '{rising}=step'")
     elif len(steps.at) < len(table.lines):
         lost = np.setdiff1d(np.arange(len(table.lines)), steps.at)
         message = f"{plural(len(lost), 'row')} without an integer step in `{steps.column}` left out"

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from relab.formats.read import step_axis
 from relab.formats.read.tfevents import Events, Series
 
 MANY = 100  # places in a tag where the steps go back
@@ -42,6 +43,8 @@ class Merged:
     restarts: list[Restart] = field(default_factory=list)
     again: Restart | None = None  # a file that wrote the same steps twice
     unordered: int = 0  # tags whose steps went back within a file and were sorted
+    strays: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))  # steps that were left out, of one tag
+    negative: int = 0  # steps below 0 of a tag whose points are counted instead
 
 
 def points(series: Series) -> Points:
@@ -94,6 +97,7 @@ class Place(NamedTuple):
 
 def _in_order(part: Points, merged: Merged, place: Place) -> Points:
     """Points of one file by step. Steps that go back and come again are a restart, any other disorder is sorted."""
+    part = _in_place(part, merged)
     back = np.flatnonzero(part.steps[1:] < part.steps[:-1])  # a difference may not fit into 64 bits
     if not len(back):
         return part
@@ -107,6 +111,18 @@ def _in_order(part: Points, merged: Merged, place: Place) -> Points:
     merged.unordered += 1
     part = part.take(keep)
     return part.take(np.argsort(part.steps, kind="stable"))
+
+
+def _in_place(part: Points, merged: Merged) -> Points:
+    """Without the points whose step cannot be theirs; where most are below 0, points are counted instead."""
+    below = part.steps < 0
+    if below.mean() > step_axis.FEW:
+        merged.negative = max(merged.negative, int(below.sum()))
+        return part._replace(steps=np.arange(len(below), dtype=np.int64))
+    bad = step_axis.strays(part.steps)
+    if bad.sum() > len(merged.strays):
+        merged.strays = part.steps[bad]
+    return part.take(~bad) if bad.any() else part
 
 
 def _note(merged: Merged, place: Place, step: int, dropped: int) -> None:

@@ -1,7 +1,8 @@
 """TensorBoard event files of any program: one folder is one run, whatever number of files and writers it has.
 
 Which folders are one run is decided by these rules, in this order:
-1. A folder with event files is a run, all of its files together.
+1. A folder with event files is a run, all of its files together; but for files of several processes that log the
+   same at the same time, or from the start again when another had come as far: these are runs of their own.
 2. Folders below it belong to it when their name is a time (torch's add_hparams makes them), one of PARTS, or that of
    their only tag with something behind it (add_scalars makes TAG_NAME or TAG/NAME; the tag becomes TAG/NAME).
 3. A folder without event files whose sub-folders of PARTS have some is one run (train/ and eval/ of one program).
@@ -21,7 +22,18 @@ import numpy as np
 from relab import logger
 from relab.base.documents import Settings
 from relab.base.text import plural
-from relab.formats.read import cleanrl, libraries, settings_files, table, tb_config, tb_merge, tfevents
+from relab.formats.read import (
+    cleanrl,
+    copies,
+    libraries,
+    settings_files,
+    step_axis,
+    table,
+    tb_config,
+    tb_merge,
+    tb_writers,
+    tfevents,
+)
 from relab.formats.read.find import look
 from relab.formats.read.source import EVENT_FILES, Listing, Names, Source, problem, put, remark, start
 from relab.record.history import History
@@ -46,10 +58,12 @@ def sources(listing: Listing) -> list[Source]:
     folder = listing.folder
     own = [folder / name for name in listing.files if EVENT_FILES in name]
     joined = _extras(folder) if own else [folder / name for name in listing.folders if name in PARTS]
-    files = own + [file for place in joined for file in event_files(place)]
-    own_run = [Source("tensorboard", folder, tuple(files))] if files else []
+    below = [file for place in joined for file in event_files(place)]
+    groups = tb_writers.runs(own)
+    own_runs = [Source("tensorboard", folder, (*group, *(below if n == 1 else ())), str(n) if len(groups) > 1 else "")
+                for n, group in enumerate(groups, 1) if group or below]  # fmt: skip
     chains = [] if own else _chains(listing)
-    return own_run + [Source("tensorboard", folder / chain[0], _files_of(folder, chain)) for chain in chains]
+    return own_runs + [Source("tensorboard", folder / chain[0], _files_of(folder, chain)) for chain in chains]
 
 
 def _extras(folder: Path, depth: int = 3) -> list[Path]:
@@ -144,7 +158,7 @@ def read_into(
     `names` are those of the tool that is known to have written them.
     """
     parts = []
-    for file in files:
+    for file in _once(history, files):
         events = tfevents.read(file)
         for note in events.notes:
             problem(history, file, note)
@@ -160,6 +174,13 @@ def read_into(
     if skipped:
         history.meta["not_read"] = skipped
     return tb_config.settings_in(history, [events for events, _ in parts])
+
+
+def _once(history: History, files: list[Path]) -> list[Path]:
+    kept = copies.distinct(files)
+    for file in (file for file in files if file not in kept):
+        remark(history, file, "a copy of another file of the run, byte for byte; it was read once")
+    return kept
 
 
 def _drop(parts: list[tuple[tfevents.Events, str]], tags: frozenset[str]) -> set[str]:
@@ -234,4 +255,7 @@ def _say_restarts(history: History, merged: tb_merge.Merged, parts: list[tuple[t
         history.meta["steps_again"] = {"step": again.step, "points": again.points, "tags": len(again.tags)}
     if merged.unordered:
         remark(history, "events", f"steps of {plural(merged.unordered, 'tag')} go back within a file; they were sorted")
+    step_axis.note(history, merged.strays)
+    if merged.negative:
+        history.meta[step_axis.DOUBT] = f"{merged.negative} steps of a tag are below 0, so that its points are counted"
     history.events += tb_config.resumes([events for events, _ in parts])

@@ -227,6 +227,8 @@ class Ends(NamedTuple):
     last: int
     interval: int  # between the first two different steps
     tags: frozenset[str]  # of those records
+    began: float = 0.0  # when the first and the last of them were written
+    ended: float = 0.0
 
 
 def ends(path: Path, some: int = 200) -> Ends | None:
@@ -253,7 +255,10 @@ def _ends(path: Path, some: int) -> Ends | None:
     last = [series.steps[-1] for series in tail.scalars.values()]
     tags = frozenset(head.scalars) | frozenset(tail.scalars)
     interval = first[1] - first[0] if len(first) > 1 else 0
-    return Ends(first[0], max(last), interval, tags) if first and last else None
+    if not first or not last:
+        return None
+    began, ended = (min(s.walls[0] for s in head.scalars.values()), max(s.walls[-1] for s in tail.scalars.values()))
+    return Ends(first[0], max(last), interval, tags, began, ended)
 
 
 # ---- Writing

@@ -9,10 +9,11 @@ from itertools import pairwise
 import numpy as np
 
 from relab.health.curve import Curve
+from relab.health.estimates import shown
 from relab.health.foreign import first_setting, setting
 from relab.health.outcome import judged
 from relab.health.rule import Evidence, Finding, Missing, rule
-from relab.health.view import View, shown
+from relab.health.view import View
 from relab.record.evaluations import Estimate
 
 REPLAY = ("dqn", "sac", "td3")
@@ -75,7 +76,7 @@ def training_apart_from_evaluation(
     Try: compare the parameters that collect with those that learn; evaluate with the actor that collects.
     """
     mode = "sampled" if view.has_evals("sampled") else "det"
-    pairs = _pairs(view, view.evals(mode, at_least=least), _earned(view, mode), least)
+    pairs = _pairs(view, view.returns(mode, at_least=least), _earned(view, mode), least)
     levels = [each.mean for pair in pairs for each in (pair.played, pair.before, pair.after)]
     scale, late = float(np.ptp(levels)), pairs[-max(least, len(pairs) // 2) :]
     limit = scale * (apart if mode == "sampled" else apart_in_mode)
@@ -102,9 +103,9 @@ def _told_apart(view: View, late: list[Pair], mode: str) -> Finding:
     who = "the actor that collects is another one" if late[-1].gap > 0 else "evaluations play another policy"
     training = Evidence("return/mean", [p.after.step for p in late], [p.after.mean for p in late],
                         "means of the episodes until the next evaluation")  # fmt: skip
-    sure = mode == "sampled"
+    sure, judged_on = mode == "sampled", shown([p.played for p in late], f"eval/return_{mode}")
     return Finding(f"training earns {trained:.4g} where evaluations of the same policy earn {played:.4g}: {who}",
-                   late[-1].gap, late[0].played.step, [shown([p.played for p in late], mode), training],
+                   late[-1].gap, late[0].played.step, [judged_on, training],
                    confidence="high" if sure else "medium",
                    severity=calibrated(view) if sure else None if late[-1].gap < 0 else "info")  # fmt: skip
 

@@ -8,11 +8,12 @@ import numpy as np
 
 from relab.config import registry
 from relab.health.curve import Curve
+from relab.health.estimates import clear, shown
 from relab.health.foreign import named
 from relab.health.mend import ANY, DOWN, SLOWER, SMALLER_STEPS, UP, set_to
 from relab.health.outcome import behind_others, failed, hardly_gained
 from relab.health.rule import SHORT, Finding, Missing, rule
-from relab.health.view import View, clear, ends, shown
+from relab.health.view import View, ends
 from relab.record.evaluations import Estimate
 from relab.record.state import would_repeat
 from relab.runs.fall import FEWEST
@@ -350,7 +351,7 @@ def start_already_solved(view: View, *, solved: float = 0.95) -> Finding | None:
     if top - floor <= 1e-9 * max(1.0, abs(top)) or first.mean < floor + solved * (top - floor):
         return None
     return Finding(f"the start already earns {first.mean:.4g} of {top:.4g}", first.mean, 0,
-                   [shown(view.evals(mode), mode)])  # fmt: skip
+                   [shown(view.evals(mode), view.judging(mode))])  # fmt: skip
 
 
 @rule(

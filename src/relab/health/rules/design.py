@@ -12,10 +12,11 @@ from relab.base.text import plural
 from relab.config.views import MISSING, Change, diff
 from relab.formats.read.common import meaning
 from relab.health.curve import Curve
+from relab.health.estimates import shown
 from relab.health.foreign import best_beside
 from relab.health.mend import at_least
 from relab.health.rule import SHORT, Evidence, Finding, Missing, rule
-from relab.health.view import View, ViewGroup, episodes, shown
+from relab.health.view import View, ViewGroup, episodes
 from relab.record import glossary
 from relab.record.state import seed_of
 
@@ -140,7 +141,7 @@ def peak_selection(view: View, *, beyond_luck: float = 2.0, of_gain: float = 0.2
         return None
     level = f"the mean of the last {k} ({final:.4g}{', itself among them' if best in course[-k:] else ''})"
     return Finding(f"the best evaluation ({best.mean:.4g} at {best.step:,}) is far above {level}",
-                   best.mean - final, None, [shown(course, view.by)])  # fmt: skip
+                   best.mean - final, None, [shown(course, view.judged_by)])  # fmt: skip
 
 
 @rule(
@@ -201,7 +202,7 @@ def goal_judged_by_another_number(view: View) -> Finding | None:
     course = view.evals(at_least=1)
     stops = [e for e in view.history.events if e.get("kind") == "stop" and e.get("reason") == "eval.stop_at"]
     reached = next((e for e in course if e.mean >= goal), None)
-    evidence, by = [shown(course, view.by)], str(view.best.get("metric") or "another number")
+    evidence, by = [shown(course, view.judged_by)], str(view.best.get("metric") or "another number")
     if stops and reached is None:
         most = max(e.mean for e in course)
         return Finding(f"it stopped by {by} for a goal of {goal:g}, and evaluations had {most:.4g} at most",

@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 
 from relab.health.curve import Curve
+from relab.health.estimates import clear
 from relab.health.foreign import entropy_share, first_setting, named, std_in_half_ranges
 from relab.health.mend import DOWN, SLOWER, SMALLER_BONUS, UP, at_least
 from relab.health.outcome import failed, moved
 from relab.health.rule import SHORT, Finding, Missing, rule
-from relab.health.view import View, clear
+from relab.health.view import View
 from relab.record.evaluations import Estimate
 
 ON_POLICY = ("ppo", "a2c")

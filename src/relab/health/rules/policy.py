@@ -5,11 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from relab.health.curve import Curve
+from relab.health.estimates import clear
 from relab.health.foreign import first_setting, named
 from relab.health.mend import LARGER_STEPS, MUCH_SLOWER, SCALED_REWARDS, SLOWER, SMALLER_STEPS, UP, scaled
 from relab.health.outcome import failed, judged, learned
 from relab.health.rule import SHORT, Finding, Missing, rule
-from relab.health.view import View, clear
+from relab.health.view import View
 
 BASE = ("policy/kl", "policy/clip_share")
 STILL_KL, STILL_CLIP = 1e-4, 1e-3  # under which an update did not move the policy

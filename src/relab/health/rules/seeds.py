@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import itertools
-import re
 from typing import Any
 
 import numpy as np
@@ -14,11 +13,9 @@ from relab.base.numbers import to_int
 from relab.base.streams import world_of
 from relab.health.rule import Evidence, Finding, Missing, rule
 from relab.health.view import View, ViewGroup, episodes
-from relab.record.state import seed_of
+from relab.record.state import group_key, seed_of
+from relab.runs.identity import ROUNDING, parting
 
-ROUNDING = 1e-5  # of a value, and of 1: some logs keep half the digits
-OUTCOME = re.compile(r"return|reward|success|survival|score")
-CLOCK = re.compile(r"(^|/)time/|fps|sps|_s$")
 MOST_WORLDS = 2**32  # beyond, a seed that was drawn elsewhere is one of them by chance
 SEEDS = 2**64  # that a stream can give
 
@@ -98,38 +95,23 @@ def same_seed_differs(groups: list[ViewGroup], *, rounding: float = ROUNDING) ->
     Refuted by: the same command giving the same numbers twice.
     Try: give every random stream the seed, or count such runs as samples and compare several seeds.
     """
-    pairs = [(a, b) for group in groups for a, b in itertools.combinations(group.views, 2)
+    configs: dict[str, list[View]] = {}  # by settings alone: where such runs part, their names tell groups apart
+    for view in (view for group in groups for view in group.views):
+        configs.setdefault(group_key(view.history, view.name), []).append(view)
+    pairs = [(a, b) for views in configs.values() for a, b in itertools.combinations(views, 2)
              if _seed(a) is not None and _seed(a) == _seed(b)]  # fmt: skip
     if not pairs:
         raise Missing("two runs of one config and seed")
-    partings = [(parting, a, b) for a, b in pairs if (parting := _parting(a, b, rounding)) is not None]
+    partings = [(where, a, b) for a, b in pairs if (where := parting(a.history, b.history, rounding)) is not None]
     if not partings:
         return None
-    (step, name, x, y), a, b = max(partings, key=lambda each: _apart(each[0][2], each[0][3]))
-    message = f"{a.name} and {b.name}: one config, one seed ({_seed(a)}), but {name} is {x:.4g} and {y:.4g} at {step:,}"
-    shown = Evidence(name, [step, step], [x, y], f"{len(partings)} of {len(pairs)} pairs of tries differ")
-    return Finding(message, _apart(x, y), step, [shown], confidence="high",
-                   axis=a.history.axes.get(name, "agent_steps"))  # fmt: skip
-
-
-def _parting(a: View, b: View, rounding: float) -> tuple[int, str, float, float] | None:
-    """(step, metric, both values) where two runs first part: outcomes before the rest, the one that parts most."""
-    partings = []
-    for name in sorted(set(a.history.columns) & set(b.history.columns)):
-        x, y = a.history.columns[name], b.history.columns[name]
-        steps, i, j = np.intersect1d(x.steps, y.steps, return_indices=True)
-        apart = np.flatnonzero(np.abs(x.values[i] - y.values[j]) > rounding * np.abs(x.values[i]) + rounding)
-        if len(apart) and not CLOCK.search(name):
-            k = apart[0]
-            partings.append((int(steps[k]), name, float(x.values[i[k]]), float(y.values[j[k]])))
-    partings = [each for each in partings if OUTCOME.search(each[1])] or partings
-    first = min((step for step, *_ in partings), default=0)
-    return max((each for each in partings if each[0] == first), key=lambda e: _apart(e[2], e[3]), default=None)
-
-
-def _apart(x: float, y: float) -> float:
-    """The difference over the larger of the two."""
-    return abs(x - y) / max(abs(x), abs(y), 1e-12)
+    where, a, b = max(partings, key=lambda each: each[0].size)
+    message = (f"{a.name} and {b.name}: one config, one seed ({_seed(a)}), but {where.metric} is {where.a:.4g} and"
+               f" {where.b:.4g} at {where.step:,}")  # fmt: skip
+    shown = Evidence(where.metric, [where.step] * 2, [where.a, where.b],
+                     f"{len(partings)} of {len(pairs)} pairs of tries differ")  # fmt: skip
+    return Finding(message, where.size, where.step, [shown], confidence="high",
+                   axis=a.history.axes.get(where.metric, "agent_steps"))  # fmt: skip
 
 
 def _seed(view: View) -> Any:

@@ -114,7 +114,7 @@ class Checker:
         """The evaluation, or the mean over seeds, that a number stands for; None where several could be meant."""
         views = [record.view, *(r.view for r in self.records.values() if r is not record)]
         for view in views:
-            rows = view.evals(values.RETURNS[column]) if view.has_evals(values.RETURNS[column]) else []
+            rows = view.returns(values.RETURNS[column])
             fitting = [e for e in rows if fits(quoted, e.mean)]
             where = "" if view is record.view else f"{view.name} "
             if fitting:

@@ -232,7 +232,7 @@ def noise(record: RunRecord, curve: Curve) -> float:
     """The error of an evaluation's mean where episodes are known, else how much a row differs from the next."""
     mode = RETURNS.get(curve.name)
     if mode and record.view.has_evals(mode):
-        errors = [e.se for e in record.view.evals(mode) if math.isfinite(e.se)]
+        errors = [e.se for e in record.view.returns(mode) if math.isfinite(e.se)]
         if errors:
             return float(np.median(errors))
     return float(np.abs(np.diff(curve.values)).mean()) if len(curve) > 1 else 0.0

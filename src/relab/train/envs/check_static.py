@@ -55,6 +55,8 @@ def check_words(env: Env) -> None:
     unknown = sorted(set(spec.success_ends) - set(spec.ends))
     if unknown:
         fail("success_ends must be among ends", f"{unknown} are not", "a misspelt name")
+    if spec.outcome == "success" and not spec.success_ends:
+        fail("outcome success needs success_ends", "there are none", "an end that was not declared as success")
     names, reducers = [c.name for c in spec.channels], {c.reducer for c in spec.channels}
     if len(set(names)) < len(names):
         fail("channel names must differ", f"they are {names}", "a copied line")

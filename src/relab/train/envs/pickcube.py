@@ -61,6 +61,7 @@ class PickCube:
             ),
             ends=("running", "time_limit", "success", "simulation_error"),
             success_ends=("success",),
+            outcome="success",
             reward_low=0.0,
             reward_high=1.0,
             renders=True,

@@ -115,7 +115,7 @@ def first_time() -> str:
     """What takes long before the first update on this machine; empty where it was done before."""
     if not blas.AVAILABLE or compiled(fast_dream.dream):
         return ""
-    return "compiling the learner, once on this machine (half a minute)"
+    return "compiling the learner, once on this machine (about a minute of one core)"
 
 
 def iterate(s: State, watch: Stopwatch) -> dict[str, float]:

@@ -1,0 +1,159 @@
+"""Which runs are one config? Those with the same settings, unless the same seed then gave different numbers.
+
+A reward wrapper or an edit of the code leaves no trace in the settings, but often one in the name: where two runs claim
+one config and one seed (or say no seed), and their numbers part, they are no replicates, and the names of their folders
+tell them apart.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from relab.record.history import History
+from relab.record.state import group_key, seed_of, seedless
+
+ROUNDING = 1e-5  # of a value, and of 1: some logs keep half the digits
+OUTCOME = re.compile(r"return|reward|success|survival|score")
+TELLING = ("return/", "policy/", "value/", "model/", "optim/grad", "foreign/")
+CLOCK = re.compile(r"(^|/)time/|fps|sps|_s$")
+# What tools put into names that says when or the how-manieth, not what: times, dates, ids, and counters at the end.
+STAMP = re.compile(r"(?i)(?:^|(?<=[-_./]))(?:\d{6,}|\d{4}-\d\d-\d\d|\d\d-\d\d-\d\d|(?=[a-z]*\d)[0-9a-f]{7,})(?=$|[-_./T])")
+COUNTER = re.compile(r"[-_.]+\d{1,3}(?=$|/)")
+MADE_UP = re.compile(r"(^|/)(\d{4}-\d\d-\d\d-[a-z]+-[a-z]+(-\d+)?|[a-z]+-[a-z]+-\d+)$")  # by relab, by W&B
+
+
+class Named(NamedTuple):
+    """A run and the name it was found by."""
+
+    history: History
+    name: str
+
+    @property
+    def seed(self) -> Any:
+        return seed_of(self.history, self.name)
+
+
+class Parting(NamedTuple):
+    """Where two runs first differ."""
+
+    step: int
+    metric: str
+    a: float
+    b: float
+
+    @property
+    def size(self) -> float:
+        return apart(self.a, self.b)
+
+
+def keys(runs: Sequence[tuple[History, str]]) -> list[str]:
+    """A key for each run: those that share it are taken for seeds of one config."""
+    named = [Named(*run) for run in runs]
+    configs: dict[str, list[int]] = {}
+    for i, run in enumerate(named):
+        configs.setdefault(group_key(*run), []).append(i)
+    result = [""] * len(named)
+    for key, members in configs.items():
+        known = key.startswith("named ")  # by its name already, as its user or its tool said
+        stems = None if known else _stems([named[i] for i in members])
+        for i, stem in zip(members, stems or [""] * len(members)):
+            result[i] = f"{key} named {stem}" if stem else key
+    return result
+
+
+def same(a: tuple[History, str], b: tuple[History, str]) -> bool:
+    """Whether two runs are of one config."""
+    return len(set(keys([a, b]))) == 1
+
+
+def settings_of(key: str) -> str:
+    """The part of a key that stands for the settings; all of it where no name was needed."""
+    return key.partition(" named ")[0]
+
+
+def stem(name: str, counters: bool = False) -> str:
+    """A run's name without its seed, times and ids; without counters at its end unless these are to stay.
+
+    >>> stem("sac_x1000_s0"), stem("CartPole-v1__ppo__1__1700000000"), stem("scale_10", counters=True)
+    ('sac_x1000', 'CartPole-v1__ppo', 'scale_10')
+    """
+    plain = STAMP.sub("", seedless(name))
+    plain = plain if counters else COUNTER.sub("", re.sub(r"[-_.=/]+$", "", plain))
+    return re.sub(r"[-_.=]+(?=$|/)", "", plain).strip("/")
+
+
+def _stems(runs: Sequence[Named]) -> list[str] | None:
+    """What tells runs of the same settings apart; None where nothing has to, or nothing does."""
+    if len(runs) < 2:
+        return None
+    for counters in (False, True):
+        stems = [stem(run.name, counters) for run in runs]
+        if len(set(stems)) < 2 or not all(stems) or all(MADE_UP.search(run.name) for run in runs):
+            continue
+        seeds = {repr(run.seed) for run in runs}
+        if counters and (len(seeds) > 1 or "None" in seeds or _counted(stems)):
+            continue  # the number says the how-manieth
+        if _part(runs, stems):
+            return stems
+    return None
+
+
+def _counted(stems: Sequence[str]) -> bool:
+    """try-1, try-2, try-3; not scale-1, scale-10."""
+    ends = sorted({int(end) for each in stems for end in re.findall(r"\d+", each)[-1:]})
+    return ends == list(range(ends[0], ends[0] + len(ends))) if ends else False
+
+
+def _part(runs: Sequence[Named], stems: Sequence[str]) -> bool:
+    """Whether two runs of different names claim the same seed, or none, and differ; a failed one proves nothing."""
+    firsts: dict[tuple[str, str], Named] = {}
+    for run, each in zip(runs, stems):
+        if run.history.meta.get("status") != "failed":
+            firsts.setdefault((repr(run.seed), each), run)
+    seeds: dict[str, list[Named]] = {}
+    for (seed, _), run in firsts.items():
+        seeds.setdefault(seed, []).append(run)
+    pairs = (pair for same in seeds.values() for pair in itertools.pairwise(same))
+    return any(parting(a.history, b.history) is not None for a, b in pairs)
+
+
+def parting(a: History, b: History, rounding: float = ROUNDING) -> Parting | None:
+    """Where two runs first part, at a step that both have: outcomes before the rest, the one that parts most.
+
+    Training decides: worlds for evaluation have their own seeds, and often none. Evaluations do where nothing else can.
+    """
+    shared = [name for name in sorted(set(a.columns) & set(b.columns)) if not CLOCK.search(name)]
+    training = [name for name in shared if not name.startswith("eval/") and _tells(a, b, name)]
+    every = [_first(name, a, b, rounding) for name in training or shared]
+    partings = [each for each in every if each is not None]
+    partings = [each for each in partings if OUTCOME.search(each.metric)] or partings
+    first = min((each.step for each in partings), default=0)
+    now = [each for each in partings if each.step == first]
+    return max(now, key=lambda each: (each.metric.endswith("/mean"), each.size), default=None)
+
+
+def _tells(a: History, b: History, name: str) -> bool:
+    """Whether runs that differ could differ in it: a count of episodes or a step size is the same in all."""
+    both = np.intersect1d(a.columns[name].steps, b.columns[name].steps)
+    return len(both) > 0 and name.startswith(TELLING)
+
+
+def _first(name: str, a: History, b: History, rounding: float) -> Parting | None:
+    x, y = a.columns[name], b.columns[name]
+    steps, i, j = np.intersect1d(x.steps, y.steps, return_indices=True)
+    with np.errstate(invalid="ignore"):  # infinite in both is the same
+        unlike = np.flatnonzero(np.abs(x.values[i] - y.values[j]) > rounding * np.abs(x.values[i]) + rounding)
+    if not len(unlike):
+        return None
+    k = unlike[0]
+    return Parting(int(steps[k]), name, float(x.values[i[k]]), float(y.values[j[k]]))
+
+
+def apart(x: float, y: float) -> float:
+    """The difference over the larger of the two."""
+    return abs(x - y) / max(abs(x), abs(y), 1e-12)
