@@ -129,7 +129,7 @@ def _so_far(group: Group) -> str:
 
 def _each_group(groups: list[Group]) -> str:
     if len(groups) > MANY:
-        return many_sentence([run.verdict for g in groups for run in g.distinct], len(groups)) + "."
+        return many_sentence([run.verdict for g in groups for run in g.runs], len(groups)) + "."
     return "; ".join(f"{g.label}: {_lower(group_sentence([r.verdict for r in g.distinct]))}" for g in groups) + "."
 
 

@@ -13,7 +13,7 @@ METRICS = {
     "eval/success_sampled": "success rate, sampled actions",
     "eval/length_det": "evaluated episode length",
     "return/mean": "training return",
-    "return/mean_100": "training return, last 100 episodes",
+    "return/mean_100": "training return, mean of 100 episodes",
     "return/success": "training success rate",
     "return/length": "training episode length",
     "policy/entropy": "policy entropy",
