@@ -298,11 +298,17 @@ def plateau(
     since = _reached(course, level, fall)
     if sum(e.step >= since for e in course) < points:
         return None
-    other = f"{there.mean:.4g} in {view.reference.name}" + f" at step {there.step:,}" * (there.step < view.last_step)
-    sentence = f"no progress since step {since:,}: return {level:.4g}, {other}" if fall is None else (
-        f"the return was {fall.mean:.4g} at step {fall.step:,}, fell back, and makes no progress since step {since:,}:"
-        f" {level:.4g}, {other}")  # fmt: skip
-    return Finding(sentence, level, since, [view.evidence(course)], confidence="low")
+    return Finding(_halted(level, since, fall, there, view), level, since, [view.evidence(course)], confidence="low")
+
+
+def _halted(level: float, since: int, fall: Estimate | None, there: Estimate, view: View) -> str:
+    """Where it stands and the other stood; one that was higher before is told as a fall."""
+    name = view.reference.name if view.reference else ""
+    other = f"{there.mean:.4g} in {name}" + f" at step {there.step:,}" * (there.step < view.last_step)
+    if fall is None:
+        return f"no progress since step {since:,}: return {level:.4g}, {other}"
+    return (f"the return was {fall.mean:.4g} at step {fall.step:,}, fell back, and makes no progress since step"
+            f" {since:,}: {level:.4g}, {other}")  # fmt: skip
 
 
 def _open(half: list[Estimate], curve: Curve, errors: float = 2.0) -> float:
