@@ -193,8 +193,9 @@ class Search:
         why = f"{why}. {new_values(diff, names)} {'is' if len(diff) == 1 else 'are'} {whose}."
         expected, price = predict(view, whole, self.others(view)), cost(view, remedy.changes)
         unanswered = [one.to_dict() for one in again if one.verdict == tried.OPEN]
-        return Proposal(name, diff, why, checks, expected, price, source, start, seeds, folder, command, here,
-                        list(self.passed_over), unanswered, names)  # fmt: skip
+        return Proposal(parent=name, diff=diff, rationale=why, checks=checks, predicted=expected, cost=price,
+                        source=source, resume_from=start, seeds=seeds, folder=folder, command=command, runs_here=here,
+                        passed_over=list(self.passed_over), tried=unanswered, names=names)  # fmt: skip
 
     def start(self, view: View, remedy: Remedy) -> str | None:
         """The weights to try it from; fresh ones where runs with these values say what comes of that."""

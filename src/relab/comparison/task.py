@@ -245,20 +245,20 @@ def _variant(task: Task, arm: Arm, span: tuple[float, float]) -> Variant:
     mean = numbers.interval(outcomes, task.measure)
     better = numbers.improvement(task.outcomes[task.reference.label], outcomes, task.measure)
     return Variant(
-        arm.label,
-        len(arm.runs),
-        arm.sources,
-        Mean(mean.mid, mean.low, mean.high, mean.n),
-        [x.value for x in outcomes],
-        [x.seed for x in outcomes],
-        [x.reached for x in outcomes],
-        sum(x.diverged for x in outcomes),
-        {k: _plain(arm.config.get(k, MISSING)) for k in task.keys},
-        _area(task, arm, *span),
-        _threshold(task, arm),
-        _peak(task, arm),
-        _noise(task, arm),
-        list(better[:3]) if better and arm.label != task.reference.label else None,
+        label=arm.label,
+        runs=len(arm.runs),
+        sources=arm.sources,
+        mean=Mean(mean.mid, mean.low, mean.high, mean.n),
+        values=[x.value for x in outcomes],
+        seeds=[x.seed for x in outcomes],
+        reached=[x.reached for x in outcomes],
+        diverged=sum(x.diverged for x in outcomes),
+        settings={k: _plain(arm.config.get(k, MISSING)) for k in task.keys},
+        area=_area(task, arm, *span),
+        threshold=_threshold(task, arm),
+        peak=_peak(task, arm),
+        noise=_noise(task, arm),
+        better=list(better[:3]) if better and arm.label != task.reference.label else None,
     )
 
 

@@ -169,13 +169,35 @@ def _read_heads(history: History) -> None:
 
 
 def mask_heads(history: History) -> None:
-    """Settings, command and intent without secrets, before anybody shows, compares or exports them.
+    """Settings, command and intent without secrets, before anybody shows, compares or exports them; of another tool's
+    run all that it says of itself.
 
     The patch is left to those who show it: it is long, and relab's own records hold it masked.
     """
     history.config = masks.masked(history.config)
-    shown = {key: history.meta[key] for key in ("command", "intent") if history.meta.get(key)}
+    words = ("command", "intent") if history.trained_by_relab else tuple(key for key in history.meta if key != "patch")
+    shown = {key: history.meta[key] for key in words if history.meta.get(key)}
     history.meta |= masks.of_meta(shown)
+    if not history.trained_by_relab:
+        history.meta["spec"] = masks.masked(history.meta.get("spec") or {})
+        history.events = masks.masked(history.events)
+    history.problems = [p._replace(file=masks.mask(p.file), message=masks.mask(p.message)) for p in history.problems]
+    _mask_names(history)
+
+
+def _mask_names(history: History) -> None:
+    """Names of metrics without secrets: whoever logs a dict of settings makes names of them."""
+    new = {name: masked for name in history.columns if (masked := masks.mask(name)) != name}
+    for i, (name, masked) in enumerate(new.items()):
+        new[name] = masked if masked not in history.columns else f"{masked}_{i}"
+        history.columns[new[name]] = history.columns.pop(name)
+        history.axes[new[name]] = history.axes.pop(name, "env_steps")
+        history.factors[new[name]] = history.factors.pop(name, 1.0)
+    for names in (history.mapping, history.keys):
+        for theirs, ours in [*names.items()]:
+            del names[theirs]
+            names[masks.mask(theirs)] = new.get(ours, masks.mask(ours))
+    history.counters = {masks.mask(name): axis for name, axis in history.counters.items()}
 
 
 def _rows(history: History, name: str) -> list[Document]:

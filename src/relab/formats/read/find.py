@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib
 import os
 from collections.abc import Callable, Iterator
@@ -13,6 +14,7 @@ from types import ModuleType
 
 from relab.base import blame
 from relab.base.jsonl import RecordError
+from relab.base.masks import mask
 from relab.formats.read import common, copies, foreign_state, path_names, step_axis, unread
 from relab.formats.read.facts import add_facts
 from relab.formats.read.hints import Hints, of_folder
@@ -179,7 +181,7 @@ def _claimed_by(name: str, listing: Listing, root: Path, passed: list[Unread]) -
     module = importer(name)
     try:
         mine = module.sources(listing) if module.sniff(listing) else []
-        return [replace(s, format=name, name=s.name or _name(s, root)) for s in mine]
+        return [replace(s, format=name, name=_without_secrets(s.name) if s.name else _name(s, root)) for s in mine]
     except Exception as error:  # a plug-in's, or a file of a shape that nobody foresaw
         why = f"the importer of {name} failed on it: {blame.reason(error)}; the others were still asked"
         unread.say(passed, unread.below(listing.folder, root), why)
@@ -190,7 +192,13 @@ def _name(source: Source, root: Path) -> str:
     base = root if root.is_dir() else root.parent
     below = source.path.name if source.path in (root, base) else source.path.relative_to(base).as_posix()
     below = unread.encoded(below if below not in ("", ".") else source.path.resolve().name)
-    return f"{below}/{source.key}" if source.key else below
+    return _without_secrets(f"{below}/{source.key}" if source.key else below)
+
+
+def _without_secrets(name: str) -> str:
+    """A run's name goes into pages and tables; two names that differ in a secret alone still differ."""
+    shown = mask(name)
+    return name if shown == name else f"{shown}~{hashlib.sha256(name.encode('utf-8', 'replace')).hexdigest()[:3]}"
 
 
 def look(folder: Path) -> Listing:
