@@ -47,6 +47,7 @@ COLUMNS = (
 )
 Key = tuple[bytes, str]  # where it lies below the root, and which run where one file holds many
 Tell = Callable[[int, int, str], None]
+CODE = (b"__pycache__", b"node_modules", b"site-packages")  # as find.CODE: folders of programs
 
 
 @dataclass
@@ -325,7 +326,7 @@ def _folders(base: bytes, below: bytes, own: dict[bytes, int], walk: Walk, now: 
                 stamp = (stat.st_mtime_ns ^ stat.st_ino << 24) & MOST  # another folder in its place is another run
                 if own.get(path) == stamp:
                     del own[path]
-                elif name[:1] == b"." and name != ARCHIVE:
+                elif (name[:1] == b"." and name != ARCHIVE) or name in CODE:
                     walk.trash += [path] if name == TRASH else []
                 elif time.monotonic() > walk.until:
                     walk.cut = True

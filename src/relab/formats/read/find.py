@@ -24,6 +24,8 @@ from relab.record.history import History, mask_heads
 
 DEPTH = 6  # folders below the given one that are looked into
 MAX_FOLDERS = 20_000
+CODE = ("__pycache__", "node_modules", "site-packages")  # folders of programs, whose tables are no logs
+ENVIRONMENT = "pyvenv.cfg"  # in a folder of installed packages
 Tell = Callable[[int, int, str], None]  # runs done, of how many, the name of the next
 ENTRY_POINTS = "relab.importers"
 
@@ -200,7 +202,8 @@ def _without_secrets(name: str) -> str:
 
 
 def look(folder: Path) -> Listing:
-    """What is in a folder; hidden folders are left out, links stand apart, an unreadable folder says why it is."""
+    """What is in a folder; hidden folders and those of programs are left out, links stand apart, an unreadable folder
+    says why it is."""
     try:
         with os.scandir(folder) as entries:
             kinds = [(e.name, e.is_dir(follow_symlinks=False), e.is_file(follow_symlinks=False), e.is_symlink())
@@ -208,7 +211,8 @@ def look(folder: Path) -> Listing:
     except OSError as error:
         return Listing(folder, error=error.strerror or type(error).__name__)
     files = sorted(name for name, _, is_file, _ in kinds if is_file)
-    folders = sorted(name for name, is_dir, _, _ in kinds if is_dir and name[0] != ".")
+    folders = sorted(name for name, is_dir, _, _ in kinds if is_dir and name[0] != "." and name not in CODE)
+    folders = [] if ENVIRONMENT in files else folders
     links = sorted(name for name, _, _, is_link in kinds if is_link and name[0] != ".")
     return Listing(folder, tuple(files), tuple(folders), tuple(links))
 
