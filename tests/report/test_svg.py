@@ -206,8 +206,8 @@ def test_the_reference_is_grey_with_its_level():
 
 
 def test_the_legend_stays_short():
-    curve = data(*[[line([1, 2])] for _ in range(9)])
-    assert [each["text"] for each in svg.legend(curve)][5:] == ["g5: one run", "and 3 more configs"]
+    curve = data(*[[line([1, 2])] for _ in range(13)])
+    assert [each["text"] for each in svg.legend(curve)][9:] == ["g9: one run", "and 3 more configs"]
 
 
 def test_dots_keep_inside_and_leave_out_what_is_no_number():

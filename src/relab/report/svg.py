@@ -35,7 +35,7 @@ from relab.report.svg_scale import (
     usual_gaps,
 )
 
-MOST_KEYS = 6  # groups that the legend names
+MOST_KEYS = 10  # groups that the legend names
 LINE, LETTER = 13, 6.4  # height of a line of text and width of a letter, in units of the picture
 CLOCKS = ((7200.0, 3600.0, "h"), (120.0, 60.0, "min"), (0.0, 1.0, "s"))  # from so many seconds on
 ACROSS = {"updates": "optimiser steps", "time": "wall time"}
