@@ -35,7 +35,7 @@ from relab.health import examine as health
 from relab.runs import grouping
 from relab.runs.grouping import Group, Run
 from relab.runs.listing import full_key
-from relab.runs.verdict import finals, interval_text
+from relab.runs.sentences import finals, interval_text
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

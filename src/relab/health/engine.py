@@ -12,6 +12,7 @@ import numpy as np
 from relab.base import blame
 from relab.health import beside
 from relab.health.chain import CHAIN, explain
+from relab.health.curve import Curve
 from relab.health.outcome import poor
 from relab.health.rule import Finding, Missing, Reference, Rule
 from relab.health.view import View, ViewGroup
@@ -136,7 +137,7 @@ def hold_against(rule: Rule, finding: Finding, view: View) -> None:
     elif finding.evidence and reference.has(finding.evidence[0].metric):
         metric = finding.evidence[0].metric
         finding.reference = Reference(
-            reference.name, _level(reference, metric), f"{metric}, median of its last quarter"
+            reference.name, _level(reference, metric, view.last_step), f"{metric}, median of its last quarter"
         )
 
 
@@ -145,11 +146,14 @@ def _here(value: float | None) -> str:
     return "the number that this rule judges by" + ("" if value is None else f"; here {value:.4g}")
 
 
-def _level(view: View, metric: str) -> float | None:
+def _level(view: View, metric: str, until: int) -> float | None:
+    """The last quarter of what a reference had logged after as many steps."""
     try:
-        return view.curve(metric).median(0.25)
+        curve = view.curve(metric)
     except Missing:
         return None
+    before = curve.steps <= until
+    return Curve(metric, curve.steps[before], curve.values[before]).median(0.25) if before.any() else None
 
 
 def _alike(a: float | None, b: float | None) -> bool:

@@ -21,8 +21,8 @@ from relab.health.features import Key, features
 from relab.health.rule import Evidence, Missing
 from relab.record.evaluations import MODES, Estimate, evaluations, judging_metric, outcome_of, share_error
 from relab.record.history import Column, History
-from relab.runs.course import Course, course_of, course_on, is_return
-from relab.runs.verdict import Verdict, verdict_of
+from relab.runs.course import Course, course_of, is_return
+from relab.runs.verdict import Verdict, began, verdict_of
 
 # Names that tools give to variants of one algorithm; the rules are about the family.
 FAMILIES = {
@@ -289,14 +289,12 @@ class View:
             raise Missing(f"{at_least} evaluations, or returns in training")
         return good
 
-    def course_by_steps(self, at_least: int = 5) -> list[Estimate]:
-        """The same in equal parts of the steps: where episodes became longer, few of them fill the end of a run."""
-        if self.has_evals(self.by) or not self.earned or self._course.evaluated:
-            return self.course(at_least)
-        good = [e for e in course_on(self.history, self.earned, by_steps=True).points if math.isfinite(e.mean)]
-        if len(good) < at_least:
-            raise Missing(f"{at_least} tenths of the steps with returns")
-        return good
+    def low_since(self, level: float) -> int:
+        """The step from which the return lies below a level; before the first step of training nothing began."""
+        good = self.course(at_least=1)
+        trained = [i for i, e in enumerate(good) if e.step > 0] or [*range(len(good))]
+        start = next((i for i in trained if all(e.mean < level for e in good[i:])), trained[-1])
+        return began(self.history, self._course, good, start, level)
 
     def evidence(self, course: list[Estimate]) -> Evidence:
         """The course in numbers."""
@@ -429,8 +427,8 @@ def _fitting(value: Any) -> Any:
 
 
 def ends(a: View, b: View) -> tuple[Estimate | None, Estimate | None]:
-    """Where two runs stand: at their ends, or both at the same step while one of them has a way before it."""
-    until = min(a.last_step, b.last_step) if a.unfinished or b.unfinished else math.inf
+    """Where two runs stand after as many steps as the shorter one has: a longer run had more time to learn."""
+    until = min(a.last_step, b.last_step)
     return a.standing(until), b.standing(until)
 
 

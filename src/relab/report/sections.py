@@ -273,7 +273,7 @@ def not_known(groups: list[Group], examined: Examined) -> list[str]:
     if not examined.done:
         said.append("health was not examined")
     elif missed:
-        said.append(f"not checked: {plural(missed, 'rule')} for want of data (Health says which)")
+        said.append(f"not checked: {plural(missed, 'rule')} for want of data (`relab examine -v` names them)")
     return said
 
 

@@ -8,7 +8,7 @@ from relab.health.curve import Curve
 from relab.health.estimates import clear
 from relab.health.foreign import exploded, q_estimate, value_scale
 from relab.health.mend import ANY, SCALED_REWARDS, SLOWER, SMALLER_STEPS, UP
-from relab.health.outcome import doubted, ends_alike, failed, moved
+from relab.health.outcome import doubted, ends_alike, failed, failure, moved
 from relab.health.rule import SHORT, Finding, Missing, rule
 from relab.health.view import View
 
@@ -81,7 +81,7 @@ def _explains_nothing(
     if not useless and ends_alike(view, alike):
         return None
     if level < far_worse or useless:
-        and_so = ", and the run has not learned" if useless else ": its errors are larger than what there is to explain"
+        and_so = f", and {failure(view)}" if useless else ": its errors are larger than what there is to explain"
         return Finding(f"the critic explains {level:.2f} of the variance of its targets{and_so}", level,
                        ev.onset(ev.values < nothing), [ev.evidence("median of the second half")],
                        confidence="low" if useless else "medium")  # fmt: skip
