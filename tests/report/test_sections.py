@@ -384,3 +384,13 @@ def test_an_answer_is_short_and_says_apart_what_its_numbers_are(tmp_path):
 
 def test_every_verdict_has_words():
     assert set(words.VERDICTS) == set(verdict._COUNTED)
+
+
+@pytest.mark.parametrize(("done", "total", "text"), [
+    (40_960, 40_000, "41k steps (40k planned)"),  # the last batch of PPO goes beyond
+    (20_000, 40_000, "20k of 40k steps"),
+    (40_000, 40_000, "40k steps"),
+    (40_000, None, "40k steps"),
+])  # fmt: skip
+def test_steps_beyond_the_plan_are_no_share_of_it(done, total, text):
+    assert sections._steps_of_planned(sections.count(done), done, total, "steps") == text
