@@ -24,6 +24,7 @@ _PICKCUBE: Settings = {
     "gamma": 0.8, "lam": 0.9, "envs": 64, "steps": 32, "epochs": 8, "minibatches": 8, "lr": 1e-3,
     "lr_schedule": "linear", "hidden": (128, 128, 128), "log_std_init": -0.5,
 }  # fmt: skip
+_CRITIC: Settings = {"total_steps": 30, "eval": {"every": 0, "episodes": 100}}
 _FINETUNE: Settings = {
     "total_steps": 10,
     "eval": {"every": 1, "episodes": 100},
@@ -94,6 +95,9 @@ PRESETS: dict[tuple[str, str], Settings] = {
     # a start of which half succeeds, with its noise and without: at over 95 % there is little to learn but less noise
     ("finetune", "pickcube-gantry-v1"): _FINETUNE
     | {"start_from": "shipped:pickcube-gantry@65536", "algo": _FINETUNE["algo"] | {"log_std": -2.0}},
+    ("critic", "pickcube-gantry-v1"): _CRITIC
+    | {"start_from": "shipped:pickcube-gantry@65536", "algo": {"log_std": -2.0}},
+    ("critic", "pickcube-v1"): _CRITIC | {"start_from": "shipped:pickcube@262144", "algo": {"log_std": -1.5}},
     ("finetune", "pickcube-v1"): _FINETUNE
     | {"start_from": "shipped:pickcube@262144", "algo": _FINETUNE["algo"] | {"log_std": -1.5}},
     ("dqn", "cartpole-v1"): _DQN_CARTPOLE,

@@ -20,6 +20,7 @@ from relab.config.base import ConfigError
 
 # name -> config class in relab/config/NAME.py; the module relab/train/algos/NAME keeps train/contract.py
 ALGOS = {
+    "critic": "Critic",
     "dqn": "DQN",
     "dreamer": "Dreamer",
     "finetune": "FineTune",

@@ -33,10 +33,16 @@ class NotChecked:
         return vars(self).copy()
 
 
+def families(view: View) -> set[str]:
+    """The algorithms that a run is of; fine-tuning is also what weighs its rows. Empty where nothing tells."""
+    parts = (view.config.get("algo.update"), view.config.get("algo.advantage")) if view.algo == "finetune" else ()
+    return {name for name in (view.algo, *parts) if name in ("awr", "iql") or (name and name == view.algo)}
+
+
 def applies(rule: Rule, view: View) -> bool:
     """Whether the rule is about runs of this kind; a run that does not say what it is gets asked."""
-    algo = view.algo
-    wrong_algo = rule.algos and algo is not None and algo not in rule.algos
+    names = families(view)
+    wrong_algo = rule.algos and bool(names) and not names & set(rule.algos)
     wrong_kind = rule.kind and view.kind is not None and view.kind != rule.kind
     return not (wrong_algo or wrong_kind)
 

@@ -36,6 +36,8 @@ SMALL: dict[str, dict[str, Any]] = {
                 "algo.replay": 300, "algo.sequences": 2, "algo.length": 8, "algo.deter": 16, "algo.hidden": 8,
                 "algo.stoch": 4, "algo.units": 8, "algo.imagine": 3, "algo.updates_per_step": 0.1, "algo.bins": 11,
                 "eval.every": 100, "eval.episodes": 2},
+    "critic": {"env": "ladder-both", "total_steps": 8, "algo.envs": 12, "algo.steps": 8, "algo.hidden": [16],
+               "algo.minibatches": 2, "eval.every": 2, "eval.episodes": 2},
     "finetune": {"env": "ladder-both", "total_steps": 8, "algo.envs": 8, "algo.steps": 8, "algo.hidden": [16],
                  "algo.epochs": 2, "algo.minibatches": 2, "algo.critic": "start", "eval.every": 2,
                  "eval.episodes": 2},
