@@ -11,7 +11,7 @@ from relab.report.changes import change_text, likely
 from relab.report.page import Facts
 from report.made import write_run
 
-UP, LOST, FLAT = (10.0, 60.0, 150.0, 400.0), (10.0, 200.0, 400.0, 25.0), (10.0, 12.0, 11.0, 10.0)
+UP, LOST, FLAT = (10.0, 60.0, 150.0, 400.0), (10.0, 200.0, 400.0, 60.0, 25.0), (10.0, 12.0, 11.0, 10.0)
 
 
 def change(key, a, b):
