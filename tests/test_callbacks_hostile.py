@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from relab import callbacks
+from relab import callbacks, logger
 from relab.callbacks import Record, Watch, watch
 from relab.cli import main
 from relab.record import history
@@ -158,7 +158,15 @@ def test_hostile_settings_are_text_on_every_page_and_no_secret_is_kept(tmp_path,
     token = "hf_abcdefghijklmnopqrstuvwxyz012345"
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "argv", ["train.py", f"--token={token}", BAD])
-    args = {"learning_rate": 1e308, "env_id": BAD, "note": BAD, "api_key": token, BAD: BAD, "n": 10**30}
+    args = {
+        "learning_rate": 1e308,
+        "env_id": BAD,
+        "note": BAD,
+        "api_key": token,
+        BAD: BAD,
+        f"x {token}": 1,
+        "n": 10**30,
+    }
     for seed in range(2):
         writer = watch(Tape(), f"runs/x{seed}", argparse.Namespace(**args, seed=seed), algo=BAD, every=512)
         train(writer, 20.0)
@@ -208,3 +216,13 @@ def test_stable_baselines3_trains_to_its_end_whatever_happens_to_the_record(tmp_
     done = run_peer(FULL.replace("sys.argv[1]", '"runs/a"'), tmp_path)
     assert "trained 512" in done.stdout, done.stderr
     assert "training goes on" in done.stderr
+
+
+def test_names_of_numbers_and_settings_keep_no_secret(tmp_path):
+    token = "hf_abcdefghijklmnopqrstuvwxyz012345"
+    record = logger.Logger(str(tmp_path / "run"), config={f"key {token}": 1})
+    record.row(1, {f"loss {token}": 1.0, "password=hunter2secret9": 2.0})
+    record.close()
+    kept = b"".join(path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
+    assert token.encode() not in kept
+    assert b"hunter2secret9" not in kept

@@ -35,7 +35,7 @@ from relab.health import examine as health
 from relab.runs import grouping
 from relab.runs.grouping import Group, Run
 from relab.runs.listing import full_key
-from relab.runs.verdict import finals, interval_text
+from relab.runs.sentences import finals, interval_text
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -228,7 +228,9 @@ class Examination(health.Report):
 
         rows = [(f.severity or "", f.slug, f.run or f"group {f.group}", f.message,
                  "; ".join(map(render.tried, f.suggest))) for f in self.main]  # fmt: skip
-        head = f"<p>{plural(len(self.runs), 'run')}, {plural(len(rows), 'finding')}</p>"
+        left = len(self.findings) - len(rows)
+        rest = f" (.main; .findings holds {left} more: limits, and what the reference shows too)" if left else ""
+        head = f"<p>{plural(len(self.runs), 'run')}, {plural(len(rows), 'finding')}{rest}</p>"
         return head + (_html_table(("severity", "finding", "run", "what", "try"), rows) if rows else "")
 
     def to_pandas(self) -> Any:

@@ -16,6 +16,7 @@ docs/record.md. Each row is flushed: after kill -9 all but the last line is ther
 """
 
 import errno
+import functools
 import json
 import math
 import os
@@ -343,7 +344,9 @@ def _write(write: Any, data: Any, path: str) -> int:
         raise OSError(error.errno, error.strerror, path) from None
 
 
+@functools.lru_cache(4096)
 def _name(name: str) -> str:
+    name = _mask(name)
     return name if name.startswith(GROUPS) else "foreign/" + name
 
 
@@ -563,7 +566,7 @@ def _masked(data: Any) -> Any:
         return [_masked(each) for each in data]
     if not isinstance(data, dict):
         return data
-    return {key: _setting(str(key), value) for key, value in data.items()}
+    return {_mask(str(key)): _setting(str(key), value) for key, value in data.items()}
 
 
 def _words(words: List[str]) -> List[str]:

@@ -43,10 +43,22 @@ def still(level: float, rows: int = 98, noise: float = 0.08) -> np.ndarray:
 
 
 def test_cartpole_at_nine_for_the_whole_run_is_a_warning(tmp_path):
-    """The environment stands in the path alone; the onset is the first block, not the middle."""
+    """The environment stands in the path alone; the onset is the first row, not the end of the first block."""
     report = examine(sb3(tmp_path / "ppo_CartPole-v1_1", still(9.3)))
     assert warnings(report) == {"worse-than-random": "return 9.324 is below the random policy's 22.2"}
-    assert report.main[0].onset == 2048 * 10
+    assert report.main[0].onset == 2048
+
+
+def test_the_rules_say_what_the_verdict_says(tmp_path):
+    """A run that lost what it had learned is not said to have learned nothing, and the onset is where it fell."""
+    returns = np.r_[np.linspace(22, 300, 40), np.full(60, 21.0)] + still(0.0, 100, 0.5)
+    report = examine(sb3(tmp_path / "ppo_CartPole-v1_1", returns))
+    (view,) = [run.view for run in report.runs]
+    found = {f.slug: f for f in report.main}
+    assert view.verdict.kind == "lost"
+    assert "has-not-learned" not in found
+    assert found["peak-then-collapse"].onset == 2048 * 41
+    assert f"rose to {view.verdict.best.mean:.4g} (best tenth of training" in found["peak-then-collapse"].message
 
 
 def test_at_the_random_level_it_has_not_learned(tmp_path):

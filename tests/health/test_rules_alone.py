@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from test_rules_foreign import asked, made
+from test_rules_foreign import RULES, asked, made
 
 from relab.formats.read import tb_merge
 from relab.formats.read.tb_merge import Place, Points
+from relab.health import engine
 from relab.health.engine import Finding, NotChecked
 
 RISES = np.linspace(10, 100, 40) + np.sin(np.arange(40))
 FLAT = 10 + np.sin(np.arange(40) * 2.0)
+TUNED = {"algo": {"name": "finetune", "update": "awr", "advantage": "rerollout", "beta": 0.05, "cap": 20.0}}
 GAUSS = {"algo": {"name": "ppo_continuous_action"}}
 PPO = {"algo": {"name": "ppo"}}
 
@@ -198,3 +200,22 @@ def test_updates_without_a_return_are_told():
 def test_returns_that_never_differ_are_told():
     assert told("returns-all-alike", {"return/mean": np.zeros(40)}) == "warning"
     assert told("returns-all-alike", {"return/mean": FLAT}) is None
+
+
+def test_fine_tuning_is_asked_what_weighs_its_rows():
+    """Weights at the cap, planted by a temperature of 0.05; with PPO's update there are no weights to ask about."""
+    columns = {"policy/weight_capped": np.full(10, 0.45), "policy/weight_ess": np.full(10, 0.45)}
+    tuned = made(columns, TUNED)
+    assert engine.applies(RULES["weights-at-cap"], tuned)
+    assert told("weights-at-cap", columns, TUNED) is not None
+    assert told("weights-at-cap", {"policy/weight_capped": np.full(10, 0.002)}, TUNED) is None
+    clipped = made(columns, {"algo": {"name": "finetune", "update": "ppo", "advantage": "gae"}})
+    assert not engine.applies(RULES["weights-at-cap"], clipped)
+    assert engine.applies(RULES["value-above-q"], made({}, {"algo": {"name": "finetune", "advantage": "iql"}}))
+
+
+def test_steps_that_leave_the_reruns_out_are_named():
+    columns = {"data/env_steps": np.arange(1, 11) * 500.0, "data/sim_steps": np.arange(1, 11) * 80_000.0,
+               "data/eval_steps": np.arange(1, 11) * 5_000.0}  # fmt: skip
+    assert told("uncounted-steps", columns, TUNED) is not None
+    assert told("uncounted-steps", columns | {"data/sim_steps": np.arange(1, 11) * 5_500.0}, TUNED) is None

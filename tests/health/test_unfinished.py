@@ -164,13 +164,15 @@ def test_a_fall_is_told_with_its_peak_and_not_as_a_plateau_since_the_start():
     assert asked("plateau", still).message.startswith("no progress since step 0: return 60")
 
 
-def test_a_running_run_is_held_against_what_the_other_had_at_the_same_step():
-    good = curve([20, 25, 30, 35, 40, 45, 400, 500, 500], 5000, name="good")
-    young = curve([20, 25, 29, 33, 37, 37, 37, 37], 2500, "running")
+@pytest.mark.parametrize("state", ["running", "finished"])
+def test_a_shorter_run_is_held_against_what_the_other_had_at_the_same_step(state):
+    good = curve([20, 70, 120, 170, 220, 300, 400, 500, 500], 5000, name="good")
+    young = curve([20, 70, 110, 150, 180, 180, 180, 180], 2500, state)
     young.reference = good
-    assert [end.mean for end in ends(young, good)] == pytest.approx([37, 35])
+    assert [end.mean for end in ends(young, good)] == pytest.approx([180, 170])
     assert not worse(young, good)
     assert asked("plateau", young) is None
-    done = View(young.history, "run", good, state="finished")
-    assert worse(done, good)
-    assert isinstance(asked("plateau", done), Finding)
+    as_long = curve([20, 70, 110, 150, 180, 180, 180, 180], 5000, state)
+    as_long.reference = good
+    assert worse(as_long, good)
+    assert isinstance(asked("plateau", as_long), Finding)

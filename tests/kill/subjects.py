@@ -55,6 +55,15 @@ SUBJECTS: dict[str, dict[str, str]] = {
         "algo": "sac", "env": "pendulum", "algo__envs": "4", "algo__steps": "32", "algo__learning_starts": "100",
         "algo__replay": "300", "algo__minibatch": "16", "algo__n_step": "2", "algo__hidden": "[16]",
     },
+    "critic": {
+        "algo": "critic", "env": "ladder-discount", "algo__envs": "12", "algo__steps": "8", "algo__hidden": "[16]",
+        "algo__minibatches": "2", "total_steps": "6", "eval__every": "2", "save__every": "1",
+    },
+    "fine-tuning": {
+        "algo": "finetune", "env": "ladder-both", "algo__envs": "8", "algo__steps": "8", "algo__hidden": "[16]",
+        "algo__epochs": "2", "algo__minibatches": "2", "algo__advantage": "rerollout", "algo__update": "awr",
+        "algo__mc_samples": "2", "algo__slots": "16", "total_steps": "6", "eval__every": "2", "save__every": "1",
+    },
     "dreams": {
         "algo": "dreamer", "algo__envs": "4", "algo__steps": "32", "algo__learning_starts": "100",
         "algo__replay": "300", "algo__sequences": "2", "algo__length": "8", "algo__deter": "16", "algo__hidden": "8",

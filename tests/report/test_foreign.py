@@ -156,5 +156,5 @@ def test_markdown_says_of_each_config_what_its_number_is(tmp_path):
     data = sections.page(tmp_path, grouping.grouped(runs), Examined(False, [], []), None, False)
     table = render.markdown(data).split("## Outcome")[1].split("\n\n")[1].splitlines()
     assert table[0].startswith("| config | outcome | how sure |")
-    assert "(training return, last 100 episodes)" in table[2]
+    assert "(training return, mean of 100 episodes)" in table[2]
     assert "(evaluated return)" in table[3]

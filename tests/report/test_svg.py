@@ -10,6 +10,7 @@ from dataclasses import replace
 import pytest
 
 from relab.report import curves, svg, svg_scale, svg_small
+from relab.report.svg_scale import unbroken, usual_gaps
 
 NAN = math.nan
 
@@ -205,8 +206,8 @@ def test_the_reference_is_grey_with_its_level():
 
 
 def test_the_legend_stays_short():
-    curve = data(*[[line([1, 2])] for _ in range(9)])
-    assert [each["text"] for each in svg.legend(curve)][5:] == ["g5: one run", "and 3 more configs"]
+    curve = data(*[[line([1, 2])] for _ in range(13)])
+    assert [each["text"] for each in svg.legend(curve)][9:] == ["g9: one run", "and 3 more configs"]
 
 
 def test_dots_keep_inside_and_leave_out_what_is_no_number():
@@ -227,3 +228,11 @@ def test_healthy_runs_are_grey_behind_the_curve():
 def test_a_healthy_range_that_the_figure_does_not_reach_is_not_drawn():
     assert 'class="healthy"' in svg_small.sparkline([1, 2, 3], healthy=(1.5, 9.0))
     assert 'class="healthy"' not in svg_small.sparkline([1, 2, 3], healthy=(10.0, 20.0))
+
+
+def test_rows_of_long_episodes_are_joined_and_missing_rows_are_not():
+    """An episode's row stands where it ended: long episodes lie far apart among short ones, and nothing is missing."""
+    long = [*range(0, 100, 10), *range(100, 1000, 90), *range(1000, 1300, 10)]
+    assert len(unbroken([(float(a), 1.0) for a in long], usual_gaps(long))) == 1
+    gone = [*range(0, 100, 10), *range(400, 500, 10)]
+    assert len(unbroken([(float(a), 1.0) for a in gone], usual_gaps(gone))) == 2

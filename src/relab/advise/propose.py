@@ -31,6 +31,7 @@ from relab.health.view import View
 from relab.record.history import load
 from relab.record.state import state_of
 from relab.runs import identity
+from relab.runs.sentences import sentence
 
 NEIGHBOURS = 200  # run folders beside a run that are read at most
 
@@ -193,8 +194,9 @@ class Search:
         why = f"{why}. {new_values(diff, names)} {'is' if len(diff) == 1 else 'are'} {whose}."
         expected, price = predict(view, whole, self.others(view)), cost(view, remedy.changes)
         unanswered = [one.to_dict() for one in again if one.verdict == tried.OPEN]
-        return Proposal(name, diff, why, checks, expected, price, source, start, seeds, folder, command, here,
-                        list(self.passed_over), unanswered, names)  # fmt: skip
+        return Proposal(parent=name, diff=diff, rationale=why, checks=checks, predicted=expected, cost=price,
+                        source=source, resume_from=start, seeds=seeds, folder=folder, command=command, runs_here=here,
+                        passed_over=list(self.passed_over), tried=unanswered, names=names)  # fmt: skip
 
     def start(self, view: View, remedy: Remedy) -> str | None:
         """The weights to try it from; fresh ones where runs with these values say what comes of that."""
@@ -229,6 +231,8 @@ class Search:
         cut = [view for view in self.views if view.unfinished and view.planned]
         if cut and all(finding.about == "evidence" for finding in self.report.main):
             return Nothing(f"{told_cut(cut[0])}: what it would end at is not known, so run it to its end first")
+        if unstable := [view for view in self.views if view.verdict.kind == "unstable"]:
+            return Nothing(told_unstable(unstable[0]), self.passed_over, self.by_hand())
         if self.report.main:
             slugs = ", ".join(dict.fromkeys(f.slug for f in self.report.main))
             return Nothing(
@@ -282,7 +286,14 @@ def solved(view: View) -> bool:
         return False
     goal = view.config.get("eval.stop_at")
     reached = is_number(goal) and end.mean >= goal
-    return reached or view.at_ceiling(end.mean)
+    return view.verdict.kind != "unstable" and (reached or view.at_ceiling(end.mean))
+
+
+def told_unstable(view: View) -> str:
+    """What it ends at depends on when it ended, and no finding says why."""
+    said = sentence(view.verdict)
+    return (f"{view.name} is {said[:1].lower()}{said[1:]}; no finding says why: evaluate more often near its end, or"
+            f" run another seed (seed={_other_seed(view)}), before anything is changed")  # fmt: skip
 
 
 def told_cut(view: View) -> str:

@@ -49,7 +49,8 @@ def trend_of(view: View) -> Trend:
     slope = Curve("", np.array([e.step for e in half]), np.array([e.mean for e in half])).slope()
     errors = max(clear(last.mean - first.mean, first, last), slope.significance)
     goes_on = clear(last.mean - middle.mean, middle, last) >= 1.0
-    kind = RISES if errors >= SURE and goes_on and view.verdict.learned else _otherwise(course, slope)
+    sound = view.verdict.learned and view.verdict.kind != "unstable"  # a swing upwards is no rise
+    kind = RISES if errors >= SURE and goes_on and sound else _otherwise(course, slope)
     return Trend(kind, metric, first, last, errors)
 
 
@@ -63,11 +64,11 @@ def _otherwise(course: list[Estimate], slope: Slope) -> str:
 
 def _course(view: View) -> tuple[str, list[Estimate]]:
     try:
-        return view.earned, view.course_by_steps(at_least=FEWEST)
+        return view.earned, view.course(at_least=FEWEST)
     except Missing:
         names = [name for name in ("return/mean", "return/mean_100") if view.has(name) and is_return(name)]
         for name in names:
-            points = [e for e in course_on(view.history, name, by_steps=True).points if math.isfinite(e.mean)]
+            points = [e for e in course_on(view.history, name).points if math.isfinite(e.mean)]
             if len(points) >= FEWEST:
                 return name, points
         raise

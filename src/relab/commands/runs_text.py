@@ -71,7 +71,8 @@ def outcome(run: ListedRun) -> str:
     if run.outcome is None:
         return "nan"
     error = "" if run.error is None else f" ±{num(run.error)}"
-    return num(run.outcome) + (error if run.metric.startswith("eval/") else " (train)")
+    swings = " unstable" if run.verdict == "unstable" else ""
+    return num(run.outcome) + (error if run.metric.startswith("eval/") else " (train)") + swings
 
 
 def groups(grouped: Sequence[ListedGroup]) -> str:

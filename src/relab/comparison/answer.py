@@ -147,13 +147,16 @@ def _judged(terms: _Terms, a: Sequence[Outcome], b: Sequence[Outcome], looked_at
     notes += _remarks(effect, terms.names, arms, good)
     low, high = (bound if math.isfinite(bound) else None for bound in terms.bounds)
     looks = terms.looks if terms.looks is None or isinstance(terms.looks, int) else list(terms.looks)
+    delta, least, most = ends
     return Answer(
-        verdict, "", *ends, smallest, effect.level, METHODS[effect.kind], terms.at,
-        "success" if terms.at == "success_rate" else terms.metric, terms.direction, terms.names, n, share.look, looks,
-        needed, list(arms[0]), list(arms[1]), notes, terms.comparisons, terms.m if terms.at == "mean_last_m" else None,
-        terms.reach if terms.at == "first_step_reaching" else None, stats.spending(terms.looks),
-        _shows(verdict, ends, smallest), reason, readings=effect.readings(arms, ends), grid=grid_of(good),
-        top=high, bottom=low,
+        verdict=verdict, text="", delta=delta, low=least, high=most, smallest_effect=smallest, level=effect.level,
+        method=METHODS[effect.kind], at=terms.at, metric="success" if terms.at == "success_rate" else terms.metric,
+        direction=terms.direction, names=terms.names, n=n, look=share.look, looks=looks, seeds_needed=needed,
+        a=list(arms[0]), b=list(arms[1]), notes=notes, comparisons=terms.comparisons,
+        m=terms.m if terms.at == "mean_last_m" else None,
+        reach=terms.reach if terms.at == "first_step_reaching" else None, spending=stats.spending(terms.looks),
+        shows=_shows(verdict, ends, smallest), reason=reason, readings=effect.readings(arms, ends),
+        grid=grid_of(good), top=high, bottom=low,
     )  # fmt: skip
 
 

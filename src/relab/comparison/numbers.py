@@ -143,7 +143,7 @@ def outcome(run: Run, measure: Measure, step: float, beyond: bool) -> Outcome:
 
 def _own_tenth(history: History, metric: str) -> int:
     """The rows that are the run's outcome, as runs.course has it."""
-    return end_rows(len(measured(history, metric).values)) if metric in history.columns else 1
+    return end_rows(measured(history, metric).steps) if metric in history.columns else 1
 
 
 def finite(outcomes: Sequence[Outcome]) -> np.ndarray:

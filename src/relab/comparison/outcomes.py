@@ -53,7 +53,7 @@ def outcome(
 ) -> Outcome:
     """One number of a run: its last value, the mean of its last m, the first step at `reach`, or its success rate.
 
-    The last value of a return of training is the mean of the last tenth of its rows.
+    The last value of a return of training is the mean over the last tenth of its steps.
     """
     check(at, direction)
     base = Outcome(math.nan, _seed(history), history.folder.name)
@@ -66,7 +66,7 @@ def outcome(
         return replace(base, note=f"no number in `{metric}`: no episode ended")
     if at == "first_step_reaching":
         return _reaching(steps, values, base, reach, DIRECTIONS[direction])
-    rows = end_rows(len(values)) if by_its_end(metric) else 1  # the outcome that every command gives of such a run
+    rows = end_rows(steps) if by_its_end(metric) else 1  # the outcome that every command gives of such a run
     base = replace(base, step=int(steps[-1]), episodes=_episodes(history, metric))
     return _last(values, base, rows if at == "final" else m)
 

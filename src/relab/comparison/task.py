@@ -27,6 +27,7 @@ from relab.record.history import History, end_rows
 from relab.record.state import steps_of
 from relab.runs.grouping import Group, Run
 from relab.runs.naming import differing
+from relab.runs.sentences import spread_words
 from relab.runs.verdict import RETURNS, is_return
 
 FULL = 0.01  # of the way from random to the ceiling: this close to it is at it
@@ -173,8 +174,9 @@ def measure_of(arms: Sequence[Arm], metric: str, options: Options, level: tuple[
 
 
 def _tenth(arms: Sequence[Arm], metric: str) -> int:
-    rows = [len(c.steps) for arm in arms for run in arm.runs if (c := numbers.column_of(run, metric)) is not None]
-    return end_rows(int(np.median(rows))) if rows else 5
+    columns = [numbers.column_of(run, metric) for arm in arms for run in arm.runs]
+    rows = [end_rows(column.steps) for column in columns if column is not None]
+    return int(np.median(rows)) if rows else 5
 
 
 def level_of(arms: Sequence[Arm], metric: str, requested: float | None) -> tuple[float, str] | None:
@@ -245,20 +247,20 @@ def _variant(task: Task, arm: Arm, span: tuple[float, float]) -> Variant:
     mean = numbers.interval(outcomes, task.measure)
     better = numbers.improvement(task.outcomes[task.reference.label], outcomes, task.measure)
     return Variant(
-        arm.label,
-        len(arm.runs),
-        arm.sources,
-        Mean(mean.mid, mean.low, mean.high, mean.n),
-        [x.value for x in outcomes],
-        [x.seed for x in outcomes],
-        [x.reached for x in outcomes],
-        sum(x.diverged for x in outcomes),
-        {k: _plain(arm.config.get(k, MISSING)) for k in task.keys},
-        _area(task, arm, *span),
-        _threshold(task, arm),
-        _peak(task, arm),
-        _noise(task, arm),
-        list(better[:3]) if better and arm.label != task.reference.label else None,
+        label=arm.label,
+        runs=len(arm.runs),
+        sources=arm.sources,
+        mean=Mean(mean.mid, mean.low, mean.high, mean.n),
+        values=[x.value for x in outcomes],
+        seeds=[x.seed for x in outcomes],
+        reached=[x.reached for x in outcomes],
+        diverged=sum(x.diverged for x in outcomes),
+        settings={k: _plain(arm.config.get(k, MISSING)) for k in task.keys},
+        area=_area(task, arm, *span),
+        threshold=_threshold(task, arm),
+        peak=_peak(task, arm),
+        noise=_noise(task, arm),
+        better=list(better[:3]) if better and arm.label != task.reference.label else None,
     )
 
 
@@ -320,6 +322,7 @@ def _notes(task: Task) -> list[str]:
     notes = ["no run says which environment it is: compare them only if it is one"] * unknown
     notes += [
         *_unfinished(task),
+        *_unstable(task),
         *_not_evaluated(task),
         *_cut_short(task),
         *_evaluated_before(task),
@@ -380,6 +383,16 @@ def _unfinished(task: Task) -> list[str]:
     span = f"{shares[0]:.0%}" if f"{shares[0]:.0%}" == f"{shares[-1]:.0%}" else f"{shares[0]:.0%} to {shares[-1]:.0%}"
     who = f"all {len(cut)} runs" if len(cut) == len(runs) else f"{len(cut)} of {len(runs)} runs ({cut[0].name} first)"
     return [f"{who} ended after {span} of their planned steps: this compares how far they had come, not how they end"]
+
+
+def _unstable(task: Task) -> list[str]:
+    """Runs whose last evaluation is as good as the moment at which they ended."""
+    runs = [run for arm in task.arms for run in arm.runs if run.verdict.kind == "unstable"]
+    if not runs or task.measure.at != "final":
+        return []
+    more = f" and {len(runs) - 2} more" if len(runs) > 2 else ""
+    said = ", ".join(f"{run.name} ({spread_words(run.verdict)})" for run in runs[:2])
+    return [f"unstable, so that the final number depends on when the run ended: {said}{more}"]
 
 
 def _cut_short(task: Task) -> list[str]:

@@ -64,6 +64,10 @@ class PPO(Discounted, Collected):
         """Optimiser steps per iteration: epochs * minibatches."""
         return self.epochs * self.minibatches
 
+    def critic_layers(self) -> tuple[int, ...]:
+        """Units per hidden layer of the value network."""
+        return self.hidden
+
     def compiled_ahead(self) -> tuple[str, str] | None:
         """What a second process compiles for a first run on a machine: a generator of parts, and the kernel that tells
         whether that was done before; None where torch learns."""

@@ -19,7 +19,15 @@ from relab.base.near import nearest
 from relab.config.base import ConfigError
 
 # name -> config class in relab/config/NAME.py; the module relab/train/algos/NAME keeps train/contract.py
-ALGOS = {"dqn": "DQN", "dreamer": "Dreamer", "ppo": "PPO", "sac": "SAC", "tracking_ac": "TrackingAC"}
+ALGOS = {
+    "critic": "Critic",
+    "dqn": "DQN",
+    "dreamer": "Dreamer",
+    "finetune": "FineTune",
+    "ppo": "PPO",
+    "sac": "SAC",
+    "tracking_ac": "TrackingAC",
+}
 GROUPS = {"env": "relab.envs", "algo": "relab.algos"}
 GYM = "gym:"  # env=gym:Acrobot-v1 is Gymnasium's environment of that id
 

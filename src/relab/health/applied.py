@@ -17,9 +17,11 @@ class Applied(NamedTuple):
     apply: int
     checked: int
     algo: str | None
+    guessed: bool = False  # by what is logged
 
     def __str__(self) -> str:
-        kind = f" to {self.algo}" if self.algo else ""
+        by = " (a guess by what is logged)" if self.guessed else ""
+        kind = f" to {self.algo}{by}" if self.algo else ""
         return f"{self.apply} of {self.known} rules apply{kind}, {self.checked} had their data"
 
 
@@ -29,4 +31,4 @@ def applied(rules: Iterable[Rule], view: View, not_checked: Iterable[NotChecked]
     alone = {rule.slug for rule in every if rule.scope == "run"}
     mine = {rule.slug for rule in every if rule.slug not in alone or applies(rule, view)}
     gone = {each.slug for each in not_checked if each.run == view.name or each.slug not in alone}
-    return Applied(len(every), len(mine), len(mine - gone), view.algo)
+    return Applied(len(every), len(mine), len(mine - gone), view.algo, not view.config.get("algo.name"))

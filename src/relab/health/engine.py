@@ -12,6 +12,7 @@ import numpy as np
 from relab.base import blame
 from relab.health import beside
 from relab.health.chain import CHAIN, explain
+from relab.health.curve import Curve
 from relab.health.outcome import poor
 from relab.health.rule import Finding, Missing, Reference, Rule
 from relab.health.view import View, ViewGroup
@@ -32,10 +33,16 @@ class NotChecked:
         return vars(self).copy()
 
 
+def families(view: View) -> set[str]:
+    """The algorithms that a run is of; fine-tuning is also what weighs its rows. Empty where nothing tells."""
+    parts = (view.config.get("algo.update"), view.config.get("algo.advantage")) if view.algo == "finetune" else ()
+    return {name for name in (view.algo, *parts) if name in ("awr", "iql") or (name and name == view.algo)}
+
+
 def applies(rule: Rule, view: View) -> bool:
     """Whether the rule is about runs of this kind; a run that does not say what it is gets asked."""
-    algo = view.algo
-    wrong_algo = rule.algos and algo is not None and algo not in rule.algos
+    names = families(view)
+    wrong_algo = rule.algos and bool(names) and not names & set(rule.algos)
     wrong_kind = rule.kind and view.kind is not None and view.kind != rule.kind
     return not (wrong_algo or wrong_kind)
 
@@ -136,7 +143,7 @@ def hold_against(rule: Rule, finding: Finding, view: View) -> None:
     elif finding.evidence and reference.has(finding.evidence[0].metric):
         metric = finding.evidence[0].metric
         finding.reference = Reference(
-            reference.name, _level(reference, metric), f"{metric}, median of its last quarter"
+            reference.name, _level(reference, metric, view.last_step), f"{metric}, median of its last quarter"
         )
 
 
@@ -145,11 +152,14 @@ def _here(value: float | None) -> str:
     return "the number that this rule judges by" + ("" if value is None else f"; here {value:.4g}")
 
 
-def _level(view: View, metric: str) -> float | None:
+def _level(view: View, metric: str, until: int) -> float | None:
+    """The last quarter of what a reference had logged after as many steps."""
     try:
-        return view.curve(metric).median(0.25)
+        curve = view.curve(metric)
     except Missing:
         return None
+    before = curve.steps <= until
+    return Curve(metric, curve.steps[before], curve.values[before]).median(0.25) if before.any() else None
 
 
 def _alike(a: float | None, b: float | None) -> bool:

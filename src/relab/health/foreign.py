@@ -10,10 +10,13 @@ from typing import Any
 import numpy as np
 
 from relab.health.curve import Curve
-from relab.health.rule import Missing
+from relab.health.rule import Finding, Missing
 from relab.health.view import View
 from relab.record.history import History
 
+SCORE = re.compile(
+    r"(?i)(^|[^a-z])(score|points?|rew|ret|r|profit|pnl|win|gain|utility|fitness|performance)s?([^a-z]|$)"
+)
 HALF_LN_2PIE = 0.5 * math.log(2 * math.pi * math.e)  # entropy of a Gaussian of standard deviation 1
 
 
@@ -144,17 +147,34 @@ def q_estimate(view: View, rows: int = 5) -> Curve:
     return Curve("-policy/actor_loss", loss.steps, -loss.values)
 
 
+def mapping_of_return(view: View) -> str:
+    """How to say which column is the return, where one may be it; empty where none looks like it."""
+    some = [theirs(view, name) for name in view.history.columns if name.startswith("foreign/") and SCORE.search(name)]
+    return f" (if it is `{some[0]}`: --mapping '{some[0]}=return/mean')" if some else ""
+
+
 def value_scale(view: View) -> float:
     """The largest size of a value that the returns seen allow: a whole episode's, or its reward rate for ever."""
     gamma = view.config.get("algo.gamma")
-    name = next((n for n in ("return/mean", "return/mean_100", "eval/return_det") if view.has(n)), None)
+    names = ("return/mean", "return/mean_100", "eval/return_det", view.earned)
+    name = next((n for n in names if view.has(n)), None)
     if name is None:
-        raise Missing("the return")
+        raise Missing("the return" + mapping_of_return(view))
     size = float(np.abs(view.curve(name).values).max())
     if view.has("return/length") and isinstance(gamma, float) and gamma < 1:
         length = max(float(view.curve("return/length").values.min()), 1.0)
         size = max(size, size / length / (1 - gamma))
     return min(size, 1e100)  # its square must be a number
+
+
+def exploded(loss: Curve, grown: float, least: float, severity: str | None = None) -> Finding | None:
+    """What a loss shows by itself: orders of magnitude, which no growth of the returns in one run makes."""
+    first, level = float(np.median(loss.values[: max(len(loss) // 4, 1)])), loss.median(0.1)
+    if level < max(least, grown * abs(first)):
+        return None
+    return Finding(f"{loss.name} grew from {first:.3g} to {level:.3g}", level, loss.onset(loss.values > least),
+                   [loss.evidence(f"last tenth > {grown:g} times the first quarter")], confidence="medium",
+                   severity=severity)  # fmt: skip
 
 
 def best_beside(history: History) -> dict[str, Any]:

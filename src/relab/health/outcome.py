@@ -43,29 +43,21 @@ def ends_alike(view: View, share: float = 0.01) -> bool:
 
 
 def failed(view: View) -> bool:
-    """Whether nothing was learned, as far as anybody can tell: as random is, or no gain over its own start.
+    """Whether nothing is left of what it learned, or nothing was: it ends as a random policy does, or without a gain
+    over its own start.
 
     Evaluations may begin when learning is over; a flat course of them proves nothing where random is not known.
     """
     verdict = view.verdict
-    flat = verdict.kind == "flat" and verdict.random is None and not verdict.metric.startswith("eval/")
-    return verdict.kind in ("not", "worse") or flat or hardly_learned(view) or hardly_gained(view) is not None
+    flat = verdict.kind == "flat" and verdict.random is None and not verdict.evaluated
+    near = verdict.below_random or (verdict.near_random and not view.resumed)
+    return verdict.kind in ("not", "worse") or flat or near or hardly_gained(view) is not None
 
 
-def hardly_learned(view: View, part: float = 0.05) -> bool:
-    """Whether its second half, which does not rise, is within a twentieth of the way from random to the solved level.
-
-    A rise from 15 to 26 may be clear of noise, and is nothing where random earns 22 and 475 is solved.
-    """
-    verdict = view.verdict
-    yard, points = verdict.yardstick, [p for p in verdict.points if math.isfinite(p.mean)]
-    if yard.random is None or yard.solved is None or len(points) < 4 or view.resumed:
-        return False
-    half = points[len(points) // 2 :]
-    if above(half[-1], half[0]):
-        return False  # slow, but on its way
-    late = pooled(half)
-    return late.mean - yard.random.mean < part * (yard.solved - yard.random.mean)
+def failure(view: View) -> str:
+    """The same in words that agree with the verdict: a run that lost what it had learned has learned."""
+    words = {"lost": "the run lost what it had learned", "unstable": "the run does not keep what it learns"}
+    return words.get(view.verdict.kind, "the run has not learned")
 
 
 @dataclass(frozen=True)
@@ -114,7 +106,7 @@ def goal_of(view: View, few: float = 0.25) -> Goal | None:
     steps is not asked."""
     verdict = view.verdict
     points = [p for p in verdict.points if math.isfinite(p.mean)]
-    rows = levels.of_any_case(str(view.spec.get("env")))
+    rows = levels.of(str(view.spec.get("env")))
     random, solved = verdict.yardstick.random, verdict.yardstick.solved
     counted = view.history.axes.get(view.earned, "env_steps") in ("env_steps", "agent_steps")
     if random is None or not rows or not counted or len(points) < 4 or view.resumed or not view.earned:

@@ -94,6 +94,5 @@ def _placed(view: View, key: Key, numbers: dict[Key, float]) -> str:
     own = in_own_units(view.history, key, numbers[key])
     span = healthy if key.feature in UNIT_FREE else healthy.times(in_own_units(view.history, key, 1.0))
     inside = "inside" if span.low <= own <= span.high else "outside"
-    return (
-        f"  {SHOWN[key.feature]}: {number(own)}, {inside} of {_span(span)}; at most {tail:.0%} of them are as far out"
-    )
+    far = f"at most {tail:.0%} of healthy runs lie as far from the middle"
+    return f"  {SHOWN[key.feature]}: {number(own)}, {inside} of {_span(span)}; {far}"

@@ -22,6 +22,7 @@ from relab.health.rule import SEVERITIES, Finding, all_rules
 from relab.health.view import View, ViewGroup
 from relab.record import glossary
 from relab.record.state import seed_of
+from relab.runs.sentences import spread_words
 
 WIDTH, NARROW, GROUPS, MANY = 118, 40, 5, 2
 ROUNDING = 1e-12  # of a mean: an error below this is what adding floats leaves
@@ -205,6 +206,8 @@ def outcomes(group: ViewGroup) -> str:
     states = Counter(view.state for view in group.views if view.state not in ("finished", "ended"))
     notes = [f"± {figure(noise, 2)} at most"] * (noise > 0) + [f"{n} {state}" for state, n in states.items()]
     notes += [f"{sum(lost)} diverged"] * any(lost)
+    swings = sum(view.verdict.kind == "unstable" for view in group.views)
+    notes += [f"{swings} unstable"] * (swings > 0)
     results = "no return logged" if not any(ends) and not any(lost) else f"{values}{more}"
     beside = f" ({', '.join(notes)})" if notes else ""
     return f"{len(ends)} {seeds_or_runs(group)}: {results}{beside}"
@@ -239,7 +242,8 @@ def outcome(view: View) -> str:
         return f"{few(view, name)}{where}{state}" if finite(view, name) else f"no return logged{state}"
     shown = 0.0 if last.se < ROUNDING * abs(last.mean) else last.se
     error = f" ± {figure(shown, 2)}" if shown > (-1 if view.has_evals(view.by) else 0) else ""
-    return f"{figure(last.mean, 4)}{error}{where}{state}"
+    swings = f", unstable ({spread_words(view.verdict)})" if view.verdict.kind == "unstable" else ""
+    return f"{figure(last.mean, 4)}{error}{where}{swings}{state}"
 
 
 def finite(view: View, name: str) -> bool:

@@ -173,9 +173,10 @@ def rule(
     """Declare a check under its slug; a slug can be declared once."""
 
     def declare(check: Callable[..., Finding | None]) -> Callable[..., Finding | None]:
-        made = Rule(slug, check, about, tuple(needs), kind, tuple(algos), severity, scope, footer, least,
-                    tuple(explains), dict(mends or {}), tuple(fallback), sets_back, from_start, from_best,
-                    tuple(names), compared)  # fmt: skip
+        made = Rule(slug=slug, check=check, about=about, needs=tuple(needs), kind=kind, algos=tuple(algos),
+                    severity=severity, scope=scope, footer=footer, least=least, explains=tuple(explains),
+                    mends=dict(mends or {}), fallback=tuple(fallback), sets_back=sets_back, from_start=from_start,
+                    from_best=from_best, names=tuple(names), compared=compared)  # fmt: skip
         if about not in PLACES:
             raise ValueError(f"rule {slug} must say what it is about, one of {', '.join(PLACES)}, but says {about!r}")
         gone = [part for part in PARTS if not made.parts.get(part)]

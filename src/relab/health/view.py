@@ -14,14 +14,15 @@ from relab.base.numbers import HUGE
 from relab.base.places import WHOLE
 from relab.config import registry
 from relab.config.views import flatten
+from relab.health import guess
 from relab.health.curve import Curve
 from relab.health.estimates import enough, shown
 from relab.health.features import Key, features
 from relab.health.rule import Evidence, Missing
 from relab.record.evaluations import MODES, Estimate, evaluations, judging_metric, outcome_of, share_error
 from relab.record.history import Column, History
-from relab.runs.course import Course, course_of, course_on, is_return
-from relab.runs.verdict import Verdict, verdict_of
+from relab.runs.course import Course, course_of, is_return
+from relab.runs.verdict import Verdict, began, verdict_of
 
 # Names that tools give to variants of one algorithm; the rules are about the family.
 FAMILIES = {
@@ -40,9 +41,6 @@ LOADED = re.compile(
     r"(?i)(^|[._])(load_model_path|load_path|trained_agent|init_from|checkpoint_path|pretrained|start_from)$"
 )
 ENTROPIES = 8  # rows from which the sign of an entropy can be told
-# A metric that only one family logs tells it where the config does not.
-TELLS = {"policy/clip_share": "ppo", "optim/temperature": "sac", "policy/exploration": "dqn", "model/kl": "dreamer",
-         "policy/weight_mean": "awr", "policy/weight_ess": "awr"}  # fmt: skip
 
 
 @dataclass
@@ -75,7 +73,7 @@ class View:
         """The family of the algorithm: ppo, a2c, sac, td3, dqn, or its own name; None where nothing tells."""
         name = self.config.get("algo.name")
         if not isinstance(name, str) or not name:
-            return next((family for metric, family in TELLS.items() if self.has(metric)), None)
+            return guess.family(self.history.columns)
         whole = re.sub(r"[^a-z0-9]", "", name.lower())
         first = re.split(r"[^a-z0-9]", name.lower())[0]  # ppo_continuous_action
         return FAMILY.get(whole) or FAMILY.get(first) or whole
@@ -140,7 +138,8 @@ class View:
         gaussian = any(name.rpartition("/")[2] in ("std", "action_std") for name in self.history.columns)
         theirs = {"train/entropy_loss", "train/explained_variance", "rollout/ep_rew_mean"} <= {*names}
         spread_is_missing = theirs and "train/std" not in names and not gaussian
-        return spread_is_missing or self.has("policy/exploration") or (self._vanished_entropy and not gaussian)
+        epsilon = self.has("policy/exploration") and not guess.acts(self.history.columns)
+        return spread_is_missing or epsilon or (self._vanished_entropy and not gaussian)
 
     @cached_property
     def _vanished_entropy(self, below: float = 0.05, rows: int = 3) -> bool:
@@ -290,14 +289,12 @@ class View:
             raise Missing(f"{at_least} evaluations, or returns in training")
         return good
 
-    def course_by_steps(self, at_least: int = 5) -> list[Estimate]:
-        """The same in equal parts of the steps: where episodes became longer, few of them fill the end of a run."""
-        if self.has_evals(self.by) or not self.earned or self._course.evaluated:
-            return self.course(at_least)
-        good = [e for e in course_on(self.history, self.earned, by_steps=True).points if math.isfinite(e.mean)]
-        if len(good) < at_least:
-            raise Missing(f"{at_least} tenths of the steps with returns")
-        return good
+    def low_since(self, level: float) -> int:
+        """The step from which the return lies below a level; before the first step of training nothing began."""
+        good = self.course(at_least=1)
+        trained = [i for i, e in enumerate(good) if e.step > 0] or [*range(len(good))]
+        start = next((i for i in trained if all(e.mean < level for e in good[i:])), trained[-1])
+        return began(self.history, self._course, good, start, level)
 
     def evidence(self, course: list[Estimate]) -> Evidence:
         """The course in numbers."""
@@ -430,8 +427,8 @@ def _fitting(value: Any) -> Any:
 
 
 def ends(a: View, b: View) -> tuple[Estimate | None, Estimate | None]:
-    """Where two runs stand: at their ends, or both at the same step while one of them has a way before it."""
-    until = min(a.last_step, b.last_step) if a.unfinished or b.unfinished else math.inf
+    """Where two runs stand after as many steps as the shorter one has: a longer run had more time to learn."""
+    until = min(a.last_step, b.last_step)
     return a.standing(until), b.standing(until)
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from relab.advise import score as scoring
 from relab.advise import tried
+from relab.base.masks import mask
 from relab.base.text import count, duration, number
 from relab.config import lineage
 from relab.config.views import flatten
@@ -26,7 +27,7 @@ from relab.report.sections import last_step
 from relab.report.share import Cleaner
 from relab.runs import grouping
 from relab.runs.grouping import Group
-from relab.runs.verdict import finals
+from relab.runs.sentences import finals
 
 EVALUATIONS = 12  # rows of their table
 EVENTS = 8
@@ -51,7 +52,7 @@ def build(
     clean, date = Cleaner([folder], set()).clean, tried.day(run.meta)
     parent = scoring.Pool(roots).parent(run) if one else None
     scored = scoring.of_run(run, roots) if one else None
-    name = run.folder.resolve().name if one and folder.is_dir() else folder.resolve().name
+    name = mask(run.folder.resolve().name if one and folder.is_dir() else folder.resolve().name)
     verdicts = [each.verdict for group in groups for each in group.distinct]
     said = page.sentence if w.code == "en" else sentences.verdicts(w, verdicts)  # the report's own is English
     return Entry(

@@ -17,7 +17,8 @@ from relab.config import lineage
 from relab.config.lineage import Factor
 from relab.config.views import MISSING
 from relab.notebook.words import Words
-from relab.runs.verdict import Verdict, finals, interval_text
+from relab.runs.sentences import finals, interval_text
+from relab.runs.verdict import Verdict
 
 KEYS = 6  # factors that are named
 

@@ -70,6 +70,15 @@ data/advantage_min   | return | -inf | inf | 0  | lowest advantage of the batch 
 data/advantage_max   | return | -inf | inf | 0  | highest advantage of the batch before normalisation
 data/advantage_td    | share  | -1   | 1   | 0  | correlation, over the batch, of the advantages in the loss with their own step's TD error r + gamma V(s') - V(s); clearly above 0 where signs and time indices are right; missing where one of them is constant
 data/advantage_td_next | share | -1  | 1   | 0  | the same with the next step's TD error; healthy advantages contain more of their own
+data/advantage_noise | return | 0    | inf | -1 | re-rollouts: standard error of one state's advantage, root of the mean square over states; missing with one sample
+data/advantage_snr   | ratio  | 0    | inf | +1 | re-rollouts: variance of the advantages that is not noise, over the variance of their noise; missing with one sample
+data/advantage_rank  | share  | -1   | 1   | +1 | re-rollouts: Spearman's rank correlation of the advantages from one half of the samples with those from the other; missing with one sample
+data/rerun_steps     | steps  | 0    | inf | 0  | steps of worlds besides training and evaluation so far: re-rollouts, other policies' data, the look at the start
+data/rerun_bias      | return | 0    | inf | 0  | re-rollouts: most that cutting them can have cost a return, gamma^cut times the largest value there can be
+data/rerun_cut       | share  | 0    | 1   | 0  | re-rollouts: share that was not over when it was cut
+data/transitions     | rows   | 0    | inf | 0  | rows that advantages were estimated from, those of other policies' data included
+data/fit_reward_nonzero | share | 0  | 1   | 0  | share of the rows that Q and V were fitted to whose reward is not 0
+data/updates_per_row | ratio  | 0    | inf | 0  | how often a row of the batch has been in a gradient, per iteration: the update-to-data ratio
 data/advantage_positive | share | 0  | 1   | 0  | share of the batch's advantages that are above 0, before normalisation
 data/reward_nonzero  | share  | 0    | 1   | 0  | share of the rows learned from whose reward is not 0
 data/dataset_return_mean | return | -inf | inf | 0 | offline methods: mean return of the dataset's episodes
@@ -124,6 +133,11 @@ value/target_std     | return | 0    | inf | 0  | standard deviation of the valu
 value/target_min     | return | -inf | inf | 0  | lowest value target
 value/target_max     | return | -inf | inf | 0  | highest value target
 value/critic_loss    | return² | 0   | inf | -1 | Q-learning critics: mean loss of the temporal difference, as the tool weights it (squared or Huber, one critic or their sum)
+value/q_std          | return | 0    | inf | 0  | standard deviation of Q over the rows that are learned from
+value/v_mean         | return | -inf | inf | 0  | mean V that the advantages of a fine-tuning run are taken against
+value/v_std          | return | 0    | inf | 0  | standard deviation of that V
+value/val_loss       | return² | 0   | inf | -1 | critics that are fitted to data: mean squared error over held-out episodes, by which fitting stops
+value/fit_epochs     | epochs | 0    | inf | 0  | critics that are fitted to data: epochs until held-out episodes stopped getting better
 value/q_mean         | return | -inf | inf | 0  | mean Q of the actions in the batch
 value/td_error       | return | 0    | inf | -1 | mean absolute temporal difference of the batch
 model/loss           | nats   | -inf | inf | -1 | world models: total loss of the model
@@ -197,6 +211,7 @@ optim/step_rms       | -      | 0    | inf | 0  | root mean square change of a p
 optim/step_max       | -      | 0    | inf | 0  | largest change of any parameter over the iteration
 optim/param_norm     | -      | 0    | inf | 0  | norm of all parameters after the iteration
 time/sps           | steps/s  | 0    | inf | 0  | agent steps per second of this iteration, all included
+time/advantage_s   | s        | 0    | inf | 0  | seconds of this iteration that estimating advantages took: re-rollouts, fitting of critics
 time/updates_per_s | updates/s | 0   | inf | 0  | updates per second of this iteration, all included
 time/sps_mean      | steps/s  | 0    | inf | 0  | agent steps per second since the run (or its last resume) began
 time/learned_per_s | rows/s   | 0    | inf | 0  | rows learned from per second of this row: updates times rows of a minibatch, a row that is drawn twice counted twice

@@ -81,15 +81,23 @@ def _no_column(name: str, history: History) -> str:
     return f"{history.folder} has no metric `{name}`{close if history.columns else '; it has none'}"
 
 
-def end_rows(rows: int) -> int:
-    """How many rows are the end of a training curve: a tenth, for one row is one noisy episode, and at least five.
+def end_rows(steps: np.ndarray) -> int:
+    """How many rows are the end of a training curve: those of the last tenth of its steps, and at least five, for one
+    row is one noisy episode. Of a short curve five would be too much of it: there an eighth is the end.
 
-    Of a short curve five would be too much of it: there an eighth is the end.
+    Of steps, not of rows: a log of single episodes has few rows where episodes are long, and many where they are short.
 
-    >>> [end_rows(n) for n in (1, 3, 16, 20, 49, 200)]
+    >>> [end_rows(np.arange(n) + 1) for n in (1, 3, 16, 20, 49, 200)]
     [1, 1, 2, 2, 5, 20]
     """
-    return max(1, min(5, rows // 8), int(rows * END))
+    n = len(steps)
+    if n < 2:
+        return 1
+    gap = float(steps[-1] - steps[0]) / (n - 1)
+    starts = np.r_[float(steps[0]) - gap, steps[:-1]]  # a row is about the steps before it
+    span = gap * n
+    last = int(np.sum(starts >= float(steps[-1]) - END * span * (1 + 1e-9)))
+    return max(1, min(5, n // 8), last if span > 0 else int(END * n))
 
 
 def flaw(values: np.ndarray, last: int) -> str:
@@ -128,13 +136,13 @@ def _without_episodes(history: History, column: Column) -> np.ndarray:
         return ~np.isin(column.steps, counts.steps[counts.values > 0])
     finite = np.flatnonzero(np.isfinite(column.values))
     between = bool(len(finite)) and not np.isfinite(column.values[: finite[-1]]).all()
-    learner = [c.values for name, c in history.columns.items() if LEARNER.search(name) and len(c.values)]
-    return np.full(len(column.steps), between or any(not flaw(values, end_rows(len(values))) for values in learner))
+    learner = [c for name, c in history.columns.items() if LEARNER.search(name) and len(c.values)]
+    return np.full(len(column.steps), between or any(not flaw(c.values, end_rows(c.steps)) for c in learner))
 
 
 def _learner_diverged(history: History) -> bool:
-    losses = (column.values for name, column in history.columns.items() if LOSS.search(name))
-    return any(flaw(values, end_rows(len(values))) for values in losses)
+    losses = (column for name, column in history.columns.items() if LOSS.search(name))
+    return any(flaw(column.values, end_rows(column.steps)) for column in losses)
 
 
 def load(folder: str | os.PathLike[str]) -> History:
@@ -169,13 +177,35 @@ def _read_heads(history: History) -> None:
 
 
 def mask_heads(history: History) -> None:
-    """Settings, command and intent without secrets, before anybody shows, compares or exports them.
+    """Settings, command and intent without secrets, before anybody shows, compares or exports them; of another tool's
+    run all that it says of itself.
 
     The patch is left to those who show it: it is long, and relab's own records hold it masked.
     """
     history.config = masks.masked(history.config)
-    shown = {key: history.meta[key] for key in ("command", "intent") if history.meta.get(key)}
+    words = ("command", "intent") if history.trained_by_relab else tuple(key for key in history.meta if key != "patch")
+    shown = {key: history.meta[key] for key in words if history.meta.get(key)}
     history.meta |= masks.of_meta(shown)
+    if not history.trained_by_relab:
+        history.meta["spec"] = masks.masked(history.meta.get("spec") or {})
+        history.events = masks.masked(history.events)
+    history.problems = [p._replace(file=masks.mask(p.file), message=masks.mask(p.message)) for p in history.problems]
+    _mask_names(history)
+
+
+def _mask_names(history: History) -> None:
+    """Names of metrics without secrets: whoever logs a dict of settings makes names of them."""
+    new = {name: masked for name in history.columns if (masked := masks.mask(name)) != name}
+    for i, (name, masked) in enumerate(new.items()):
+        new[name] = masked if masked not in history.columns else f"{masked}_{i}"
+        history.columns[new[name]] = history.columns.pop(name)
+        history.axes[new[name]] = history.axes.pop(name, "env_steps")
+        history.factors[new[name]] = history.factors.pop(name, 1.0)
+    for names in (history.mapping, history.keys):
+        for theirs, ours in [*names.items()]:
+            del names[theirs]
+            names[masks.mask(theirs)] = new.get(ours, masks.mask(ours))
+    history.counters = {masks.mask(name): axis for name, axis in history.counters.items()}
 
 
 def _rows(history: History, name: str) -> list[Document]:

@@ -131,16 +131,20 @@ def measured() -> dict[str, Measured]:
     return {env: Measured(**row) for env, row in rows.items()}
 
 
+def name_of(env: str) -> str:
+    """An environment as it is looked up, however a tool spells it: relab's cartpole-v1 is CartPole-v1.
+
+    >>> name_of("gym:CartPole-v1"), name_of("cartpole-v1")
+    ('cartpole-v1', 'cartpole-v1')
+    """
+    return env.removeprefix("gym:").removeprefix("relab/").lower()
+
+
 def of(env: str, algo: str | None = None) -> list[Level]:
     """Published levels of an environment, best first; of one algorithm where it is named."""
-    matches = [x for x in published() if x.env == env and algo in (None, x.algo)]
+    name = name_of(env)
+    matches = [x for x in published() if x.env.lower() == name and algo in (None, x.algo)]
     return sorted(matches, key=lambda x: -x.mean)
-
-
-def of_any_case(env: str) -> list[Level]:
-    """The same where an environment may be called by relab's name: cartpole-v1 is CartPole-v1."""
-    name = env.removeprefix("gym:").removeprefix("relab/").lower()
-    return sorted((x for x in published() if x.env.lower() == name), key=lambda x: -x.mean)
 
 
 def facts(env: str) -> Document:
@@ -166,7 +170,7 @@ def solved(env: str) -> float | None:
     >>> solved("CartPole-v1"), solved("gym:cartpole-v1"), solved("Pendulum-v1")
     (475.0, 475.0, None)
     """
-    row = _by_lower_case().get(env.removeprefix("gym:").removeprefix("relab/").lower())
+    row = _by_lower_case().get(name_of(env))
     return row.solved if row is not None else None
 
 

@@ -6,6 +6,7 @@ it where every run of the figure has them.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -307,15 +308,19 @@ def _band_axes(lines: list[Line], rows: list[float]) -> dict[str, list[float]]:
 
 
 def thinned(points: list[tuple[float, float]], most: int = MOST_POINTS) -> list[tuple[float, float]]:
-    """At most `most`, lowest and highest of each stretch kept, so that no spike is lost; NaN stays as well."""
-    size = math.ceil(2 * len(points) / most)
+    """At most about `most`, lowest and highest of each stretch kept, so that no spike is lost; NaN stays as well.
+
+    Stretches are as wide as each other, not as rich in rows: few long episodes are as much of a run as many short ones.
+    """
     if len(points) <= most:
         return points
+    first, last = min(a for a, _ in points), max(a for a, _ in points)
+    width = (last - first) / (most // 2) or 1.0
     kept = []
-    for i in range(0, len(points), size):
-        stretch = range(i, min(i + size, len(points)))
-        good = [j for j in stretch if math.isfinite(points[j][1])]
+    for _, stretch in itertools.groupby(range(len(points)), key=lambda j: int((points[j][0] - first) / width)):
+        some = list(stretch)
+        good = [j for j in some if math.isfinite(points[j][1])]
         ends = {min(good, key=lambda j: points[j][1]), max(good, key=lambda j: points[j][1])} if good else set()
-        bad = next((j for j in stretch if not math.isfinite(points[j][1])), None)
+        bad = next((j for j in some if not math.isfinite(points[j][1])), None)
         kept += sorted(ends | ({bad} if bad is not None else set()))
     return [points[j] for j in kept]

@@ -17,11 +17,11 @@ from relab.record.history import History
 from relab.report import replication_page, sweep_page, words
 from relab.report.changes import base_of, likely
 from relab.runs.grouping import Group
-from relab.runs.verdict import brief_sentence, finals, group_sentence, many_sentence
+from relab.runs.sentences import brief_sentence, finals, group_sentence, many_sentence
 
 MANY = 3  # groups up to which each gets its own words
 FEW_CHANGES = 4  # settings; groups that differ in more are different experiments
-UNWELL = ("part", "lost", "flat", "not", "worse", "broken")  # verdicts that ask for a cause
+UNWELL = ("part", "lost", "unstable", "flat", "not", "worse", "broken")  # verdicts that ask for a cause
 INTERVAL = re.compile(r" \[[^\[\]]*\]")
 DETAIL = re.compile(r" \((?P<detail>[^()]*;[^()]*)\)")  # what the numbers of an answer are, and how sure they are
 SENTENCE = re.compile(r"(?<=[.!?]) +(?=[A-Z0-9])")
@@ -129,7 +129,7 @@ def _so_far(group: Group) -> str:
 
 def _each_group(groups: list[Group]) -> str:
     if len(groups) > MANY:
-        return many_sentence([run.verdict for g in groups for run in g.distinct], len(groups)) + "."
+        return many_sentence([run.verdict for g in groups for run in g.runs], len(groups)) + "."
     return "; ".join(f"{g.label}: {_lower(group_sentence([r.verdict for r in g.distinct]))}" for g in groups) + "."
 
 

@@ -216,8 +216,8 @@ def _healthy(finding: Finding) -> tuple[float, float] | None:
     return (finding.healthy.low, finding.healthy.high) if finding.healthy else None
 
 
-def evidence(finding: Finding) -> str:
-    """The number to check by hand: metric, value, step, formula."""
+def evidence(finding: Finding, drawn: bool = False) -> str:
+    """The number to check by hand: metric, value, step, formula; `drawn`: with the healthy range in grey."""
     if not finding.evidence:
         return ""
     first = finding.evidence[0]
@@ -227,7 +227,8 @@ def evidence(finding: Finding) -> str:
     counted = first.values and isinstance(first.values[place], (int, float))  # of settings they may be text
     value = f" = {number(first.values[place])}" if counted else ""
     formula = f" ({first.formula})" if first.formula else ""
-    return f"{first.metric}{value}{at}{formula}{f'; {finding.healthy}' if finding.healthy else ''}"
+    healthy = f"; {'grey: ' if drawn and len(first.values) > 1 else ''}{finding.healthy}" if finding.healthy else ""
+    return f"{first.metric}{value}{at}{formula}{healthy}"
 
 
 def _telling(values: list[float], formula: str) -> int:

@@ -50,7 +50,11 @@ def section_of(run: Run) -> Section | None:
         return None
     off = sum(not each.ok for each in checks)
     hint = "no finding, but where to look first when there is one"
-    lines = [f"{off} of {len(checks)} off: {hint}" if off else f"all {len(checks)} ok"]
+    lines = [
+        f"{off} of {len(checks)} off: {hint}"
+        if off
+        else f"all {len(checks)} within their bounds; whether the run is sound, the findings say"
+    ]
     lines += [f"not measured: {'; '.join(gone)}"] if gone else []
     rows = [[c.name, c.measured, c.expected, "ok" if c.ok else "off"] for c in checks]
     return section("Scale checks", lines, [table(["scale", "measured", "expected", ""], rows)])

@@ -90,7 +90,7 @@ def page(path: Path, groups: list[Group], examined: Examined, named: Run | None,
         outcome=[outcome(sweep_page.unselected(group, swept)) for group in groups],
         examined=examined.done,
         findings=first_of_rules,
-        more_findings=len({f.slug for f in findings}) - len(first_of_rules),
+        more_findings=len(findings) - len(first_of_rules),
         config=config_changes(groups, against),
         prediction=prediction(groups),
         budget=[_budget(group) for group in groups],
@@ -273,7 +273,7 @@ def not_known(groups: list[Group], examined: Examined) -> list[str]:
     if not examined.done:
         said.append("health was not examined")
     elif missed:
-        said.append(f"not checked: {plural(missed, 'rule')} for want of data (Health says which)")
+        said.append(f"not checked: {plural(missed, 'rule')} for want of data (`relab examine -v` names them)")
     return said
 
 

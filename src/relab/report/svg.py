@@ -32,9 +32,10 @@ from relab.report.svg_scale import (
     path_of,
     tick_text,
     unbroken,
+    usual_gaps,
 )
 
-MOST_KEYS = 6  # groups that the legend names
+MOST_KEYS = 10  # groups that the legend names
 LINE, LETTER = 13, 6.4  # height of a line of text and width of a letter, in units of the picture
 CLOCKS = ((7200.0, 3600.0, "h"), (120.0, 60.0, "min"), (0.0, 1.0, "s"))  # from so many seconds on
 ACROSS = {"updates": "optimiser steps", "time": "wall time"}
@@ -304,11 +305,9 @@ def _band(band: Band, tone: str, x: Scale, y: Scale, view: View) -> str:
 
 def _line(line: Line, style: str, tone: str, x: Scale, y: Scale, view: View) -> str:
     """Pieces between gaps; a cross at the foot for each value that is not finite; a dotted bridge over missing rows."""
-    points = thinned(list(zip(view.across(line), line.y)), 400 if x.end > 500 else 200)
     title = f"<title>{escape(str(line.name))}</title>"
-    placed = _placed([a for a, _ in points], [b for _, b in points], x, y)
-    usual = math.inf if x.log else _usual([b[0] - a[0] for a, b in pairwise(placed)])
-    pieces = unbroken(placed, usual)
+    placed = thinned(_placed(view.across(line), line.y, x, y), 400 if x.end > 500 else 200)
+    pieces = unbroken(placed, () if x.log else usual_gaps([a for a, _ in placed]))
     parts = [f'<path class="seed" d="{"".join(path_of(p) for p in pieces if len(p) > 1)}" {style}>{title}</path>']
     parts += [
         f'<circle cx="{p[0][0]:.1f}" cy="{p[0][1]:.1f}" r="2.4" fill="{tone}">{title}</circle>'
@@ -318,10 +317,6 @@ def _line(line: Line, style: str, tone: str, x: Scale, y: Scale, view: View) -> 
     parts += [_bridge(a[-1], b[0], tone) for a, b in pairwise(pieces)]
     parts += [_cross(px, y.start, tone) for (px, py) in placed if not math.isfinite(py)]
     return "".join(parts)
-
-
-def _usual(distances: list[float]) -> float:
-    return sorted(distances)[len(distances) // 2] if len(distances) >= 4 else math.inf
 
 
 def _bridge(a: tuple[float, float], b: tuple[float, float], tone: str) -> str:

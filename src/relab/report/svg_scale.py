@@ -5,6 +5,7 @@ Colours are Okabe and Ito's, by a group's place in the report.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from html import escape
@@ -16,6 +17,7 @@ COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 DASHES = ("", "6 3", "2 3")  # the second and third six groups
 GREY = "#8a8f98"
 GAP = 3.5  # times the usual distance of two points: rows are missing
+BESIDE = 3  # gaps on either side of one that say what is usual there
 HUGE = 1e300  # a value beyond it is no place on a page: its distance to another may be no number
 
 
@@ -91,14 +93,25 @@ def tick_text(value: float) -> str:
     return count(value) if abs(value) >= 10_000 else number(float(f"{value:.10g}"))  # 0.30000000000000004
 
 
-def unbroken(points: list[tuple[float, float]], usual: float = math.inf) -> list[list[tuple[float, float]]]:
+def usual_gaps(places: Sequence[float]) -> list[float]:
+    """For each place, how far neighbours usually lie apart there: the widest but one of the gaps beside the one
+    before it, and at least the median. Rows of single episodes are as far apart as these are long, which is no gap."""
+    gaps = [b - a for a, b in itertools.pairwise(places)]
+    if len(gaps) < 4:
+        return [math.inf] * len(places)
+    middle = sorted(gaps)[len(gaps) // 2]
+    beside = [[*gaps[max(i - BESIDE, 0) : i], *gaps[i + 1 : i + 1 + BESIDE]] for i in range(len(gaps))]
+    return [math.inf, *(max(middle, sorted(some)[-2]) for some in beside)]
+
+
+def unbroken(points: list[tuple[float, float]], usual: Sequence[float] = ()) -> list[list[tuple[float, float]]]:
     """Stretches without a gap: cut at values that are not finite and where rows are missing."""
     pieces: list[list[tuple[float, float]]] = [[]]
-    for point in points:
+    for point, wide in zip(points, usual or itertools.repeat(math.inf)):
         if not math.isfinite(point[1]):
             pieces.append([])
             continue
-        if pieces[-1] and point[0] - pieces[-1][-1][0] > GAP * usual:
+        if pieces[-1] and point[0] - pieces[-1][-1][0] > GAP * wide:
             pieces.append([])
         pieces[-1].append(point)
     return [piece for piece in pieces if piece]

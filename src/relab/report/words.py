@@ -13,7 +13,7 @@ METRICS = {
     "eval/success_sampled": "success rate, sampled actions",
     "eval/length_det": "evaluated episode length",
     "return/mean": "training return",
-    "return/mean_100": "training return, last 100 episodes",
+    "return/mean_100": "training return, mean of 100 episodes",
     "return/success": "training success rate",
     "return/length": "training episode length",
     "policy/entropy": "policy entropy",
@@ -34,7 +34,7 @@ CODE = re.compile(r"\b[a-z]+/[a-z_0-9]+\b")
 AXES = {"agent_steps": "steps", "env_steps": "steps", "sim_steps": "simulator steps", "iteration": "iterations"}
 VERDICTS = {
     "learned": "learned", "top": "at the top throughout", "part": "learned, lost part of it",
-    "lost": "learned, lost it", "not": "did not learn", "flat": "no gain since the first value",
+    "lost": "learned, lost it", "unstable": "unstable", "not": "did not learn", "flat": "no gain since the first value",
     "unclear": "too noisy to tell", "worse": "worse than random", "broken": "broke", "short": "too short to tell",
     "unjudged": "not judged", "none": "no result",
 }  # fmt: skip

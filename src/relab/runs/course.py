@@ -1,7 +1,7 @@
 """How did the return go, how sure is each point, and what is the outcome? The one place that says so, for all commands.
 
-Evaluations count first: each is a mean of n episodes. Without them the returns of training count, in ten blocks of
-rows, the last of which is the run's outcome. Rows of training are seldom independent: a mean over the last 100 episodes
+Evaluations count first: each is a mean of n episodes. Without them the returns of training count, in ten blocks: the
+last tenth of the steps is the run's outcome, those before it are cut into nine equal parts. Rows of training are seldom independent: a mean over the last 100 episodes
 shares most of them with the row before, so that neighbours lie close together whatever the noise is.
 
 Error of a block of m rows. Where a row is the mean of the last W = 100 episodes and k of them are new, a step between
@@ -29,6 +29,7 @@ BLOCKS = 10
 ROLLING = {"return/mean_100": 100}  # metric -> episodes that a row is the mean of
 BATCHES = 10  # at least so many batches tell a variance: with fewer, the bends of the curve are taken for noise
 NEAR = 5  # rows on either side of a block that tell its noise, at least
+ROUNDING = 1e-9
 FEW = 4  # rows from which a curve's own noise can be told
 NORMAL, ABSOLUTE = 1.4826, 1.2533  # median, mean absolute deviation -> standard deviation of a normal
 RETURNS = (*glossary.RETURNS, "eval/success_det", "eval/success_sampled", "return/success")
@@ -65,13 +66,13 @@ def course_of(run: History) -> Course:
     return course_on(run, metric) if metric else Course()
 
 
-def course_on(run: History, metric: str, by_steps: bool = False) -> Course:
-    """The course of one metric of a run; returns of training in blocks of rows, or of steps."""
+def course_on(run: History, metric: str) -> Course:
+    """The course of one metric of a run; returns of training in blocks."""
     column = measured(run, metric)
     if metric.startswith("eval/"):
         points = [Estimate(s, v, math.nan, 0) for s, v in zip(column.steps.tolist(), column.values.tolist())]
         return _evaluated(metric, with_noise(points))
-    return _trained(run, metric, column, by_steps)
+    return _trained(run, metric, column)
 
 
 def judged_by(run: History) -> str:
@@ -110,13 +111,13 @@ def _evaluated(metric: str, points: list[Estimate]) -> Course:
 # ---- Returns of training
 
 
-def _trained(run: History, metric: str, column: Column, by_steps: bool = False) -> Course:
+def _trained(run: History, metric: str, column: Column) -> Course:
     n = len(column.values)
     if not n:
         return Course(metric)
-    last = end_rows(n)
+    last = end_rows(column.steps)
     why = flaw(column.values, last)
-    cuts = _cuts_by_steps(column.steps) if by_steps else _cuts(n, last)
+    cuts = _cuts(column.steps, last)
     errors = _errors(run, metric, column, cuts)
     points = [_point(column, cut, error) for cut, error in zip(cuts, errors)]
     if why:
@@ -124,19 +125,34 @@ def _trained(run: History, metric: str, column: Column, by_steps: bool = False) 
     return Course(metric, points, why, last)
 
 
-def _cuts(n: int, last: int) -> list[np.ndarray]:
-    """Rows of each block: the end is the run's outcome, the rest in up to nine blocks of two rows or more."""
-    rest = n - last
-    count = rest if rest <= FEW else min(BLOCKS - 1, max(rest // 2, 1))
-    before = np.array_split(np.arange(rest), count) if rest else []
-    return [*before, np.arange(rest, n)]
+def _cuts(steps: np.ndarray, last: int) -> list[np.ndarray]:
+    """Rows of each block: the end is the run's outcome, the rest in up to nine parts of equal steps, two rows or more.
+
+    Of steps, not rows: a log of single episodes has most of its rows where episodes are short, which is where the
+    policy is bad.
+    """
+    rest = len(steps) - last
+    if rest <= FEW:
+        return [np.array([i]) for i in range(rest)] + [np.arange(rest, len(steps))]
+    count = min(BLOCKS - 1, rest // 2)
+    begin = float(steps[0]) - (float(steps[rest - 1]) - float(steps[0])) / (rest - 1)  # a row is about the steps before
+    ends = np.linspace(begin, float(steps[rest - 1]), count + 1)[1:-1]
+    parts = np.split(np.arange(rest), np.searchsorted(steps[:rest], ends + ROUNDING * abs(ends), side="right"))
+    return [*_with_two(parts), np.arange(rest, len(steps))]
 
 
-def _cuts_by_steps(steps: np.ndarray) -> list[np.ndarray]:
-    """Rows of each tenth of the steps, those without any left out; the steps are in order."""
-    ends = np.linspace(steps[0], steps[-1], BLOCKS + 1)[1:-1]
-    parts = np.split(np.arange(len(steps)), np.searchsorted(steps, ends, side="right"))
-    return [part for part in parts if len(part)]
+def _with_two(parts: list[np.ndarray]) -> list[np.ndarray]:
+    """Parts of fewer than two rows joined to the next one; at the end, to the one before."""
+    whole: list[np.ndarray] = []
+    rest = np.zeros(0, dtype=np.int64)
+    for part in parts:
+        rest = np.concatenate([rest, part])
+        if len(rest) > 1:
+            whole.append(rest)
+            rest = np.zeros(0, dtype=np.int64)
+    if len(rest):
+        whole.append(np.concatenate([whole.pop(), rest]) if whole else rest)
+    return whole
 
 
 def _point(column: Column, cut: np.ndarray, error: float) -> Estimate:

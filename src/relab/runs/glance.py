@@ -56,6 +56,7 @@ class Glance:
     steps: int | None = None
     planned: float | None = None  # steps it was to take
     metric: str = ""
+    verdict: str = ""  # of a run whose whole log was read; empty where its last evaluation alone was
     outcome: float | None = None
     error: float | None = None  # standard error of the outcome over episodes
     episodes: int | None = None
@@ -135,9 +136,11 @@ def _add_course(summary: Glance, folder: bytes) -> None:
     from relab.base.jsonl import RecordError
     from relab.record.history import load
     from relab.runs.course import course_of
+    from relab.runs.verdict import verdict_of
 
     try:
-        course = course_of(load(os.fsdecode(folder)))
+        run = load(os.fsdecode(folder))
+        course, summary.verdict = course_of(run), verdict_of(run).kind
     except (RecordError, OSError) as error:  # the other runs are still listed
         summary.problem = summary.problem or blame.reason(error)
         return
@@ -278,6 +281,7 @@ def _add_history(summary: Glance, run: History, name: str) -> None:
     from relab.config.views import flatten
     from relab.record.state import last_sign, seed_of, status_of, steps_of
     from relab.runs.course import course_of, is_return
+    from relab.runs.verdict import verdict_of
 
     meta, flat, sign = run.meta, flatten(run.config), last_sign(run)
     summary.id, summary.parent = (_text(meta.get(key)) for key in ("id", "parent"))
@@ -291,7 +295,7 @@ def _add_history(summary: Glance, run: History, name: str) -> None:
     summary.planned = _planned(flat)
     course = course_of(run)
     if is_return(course.metric):
-        summary.steps = steps_of(run)
+        summary.steps, summary.verdict = steps_of(run), verdict_of(run).kind
         _add_end(summary, course)
 
 

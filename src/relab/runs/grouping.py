@@ -20,7 +20,8 @@ from relab.base.jsonl import RecordError
 from relab.base.text import number, plural
 from relab.runs import identity, naming
 from relab.runs.naming import shown as shown
-from relab.runs.verdict import Verdict, sentence, verdict_of
+from relab.runs.sentences import sentence
+from relab.runs.verdict import Verdict, verdict_of
 
 
 @dataclass(repr=False)

@@ -87,6 +87,7 @@ class ListedRun(NamedTuple):
     steps: int | None
     planned: float | None
     metric: str
+    verdict: str  # in the word of runs.verdict; empty where only the last evaluation was looked at
     outcome: float | None
     error: float | None
     episodes: int | None

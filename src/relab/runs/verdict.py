@@ -3,9 +3,11 @@
 Every command reads this verdict. The run's course (course.py) is held against what is known of the task (yardstick.py):
 - at the top, or at the level that is called solved, it learned; where it was there from the first value on, "top";
 - else it learned when it ends above the random policy, by more than Z standard errors and by a gain that matters, and
-  above where it began; it lost it when the best part was that good, and half of the gain over the start is gone (over
-  random, where the first evaluation came after learning had begun);
-- it did not learn when even its upper end (SURE standard errors) is no gain over random that matters;
+  above where it began;
+- it lost it when its end has fallen to under half of what it had gained (fall.py); where one point alone is so low, or
+  it fell and came back not long ago, or it has swung as far before, it is "unstable", wherever its last point lies;
+- it did not learn when even its upper end (SURE standard errors) is no gain over random that matters, or when its second
+  half stays within a twentieth of the way from random to solved; it is worse when its last two points lie below random;
 - what lies between is not told: "unclear". Without a random level the run's own start is all there is, which is said.
 Z is 3, not 2, because the best of many points is high by chance as well.
 """
@@ -13,34 +15,36 @@ Z is 3, not 2, because the best of many points is high by chance as well.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from relab.base.numbers import is_number
-from relab.record import glossary
-from relab.record.evaluations import Estimate
-from relab.record.history import History
+from relab.record import levels
+from relab.record.evaluations import Estimate, evaluations, outcome_of
+from relab.record.history import History, measured
 from relab.runs.course import RETURNS as RETURNS
 from relab.runs.course import Course, course_of, course_on
 from relab.runs.course import is_return as is_return
+from relab.runs.fall import RECENT, Fall, clearly, crossing, dipped, fall_of
 from relab.runs.yardstick import Yardstick, yardstick_of
-from relab.stats import SeedMean, mean_over_seeds
-from relab.base.text import number
 
-Z = 3.0
 SURE = 2.0  # standard errors: the upper end of what a level may be
 KEPT_ALL, KEPT_HALF = 0.8, 0.5  # shares of the gain that remain at the end
 LITTLE = 0.25  # of the way from random to solved
 SHARES = ("eval/success_det", "eval/success_sampled", "return/success", "env/survived")  # 1 is all there is
-POOR = ("flat", "not", "worse", "unclear")
+HARDLY = 0.05  # of that way: no learning that matters, however clear of noise
+FEW_STEPS = 0.1  # of those with which others published a result: who has not learned by then may still do so
+FEWEST = 3  # points below which nobody is said not to have learned
+POOR = ("flat", "not", "worse", "unclear", "unstable")
 STILL = ("flat", "unclear")  # no gain, but no loss either
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """kind: learned, top, part, lost, flat, not, worse, unclear, broken, short, unjudged or none.
+    """kind: learned, top, part, lost, unstable, flat, not, worse, unclear, broken, short, unjudged or none.
 
     `points` are what it was judged by, and the last of them is the outcome: none where it was not judged.
     """
@@ -57,6 +61,10 @@ class Verdict:
     yardstick: Yardstick = field(default_factory=Yardstick)
     flaw: str = ""
     early: bool = False  # the returns of training rose, and evaluations began only when they had
+    fall: Fall | None = None  # of a run that lost what it had learned
+    below_random: bool = False  # its last two points are
+    near_random: bool = False  # its second half stays there
+    hardly: bool = False  # for which alone it is said not to have learned
 
     @property
     def final(self) -> float:
@@ -66,7 +74,23 @@ class Verdict:
     @property
     def learned(self) -> bool:
         """Whether it ends with something that it learned."""
+        if self.kind == "unstable":  # what it ends with counts, and it may end low
+            base = self.random.mean if self.random else self.points[0].mean
+            return self.best is not None and self.final - base >= KEPT_HALF * (self.best.mean - base)
         return self.kind in ("learned", "part", "top") or (self.kind == "flat" and self.random is not None)
+
+    @property
+    def evaluated(self) -> bool:
+        """Whether points are evaluations; else each is the mean over about a tenth of training."""
+        return self.metric.startswith("eval/")
+
+    @property
+    def spread(self) -> tuple[Estimate, Estimate, int]:
+        """The lowest and the highest point from the best one on, or of the recent ones, and the step of the first."""
+        good = [p for p in self.points if math.isfinite(p.mean)]
+        top = max(range(len(good)), key=lambda i: good[i].mean)
+        some = good[min(top, max(len(good) - RECENT, 0)) :]
+        return min(some, key=lambda p: p.mean), max(some, key=lambda p: p.mean), some[0].step
 
 
 def verdict_of(run: History) -> Verdict:
@@ -82,31 +106,118 @@ def verdict_of(run: History) -> Verdict:
     yard = yard if yard.fits(good) else Yardstick(choice=yard.choice)
     best = max(reversed(good), key=lambda p: p.mean)  # the last of equals: what was lost was lost after it
     solved, level = _first_solved(run, course, yard)
-    kind, stages = _kind(good, best, yard, level), _stages(run)
+    worse, near, fall = _below_random(run, good, yard), _near_random(good, yard), _fall(run, course, good, yard)
+    kind, stages = _kind(good, best, yard, level, worse, fall), _stages(run)
+    hardly = near and kind in ("learned", "part", "flat", "unclear")
+    kind = "not" if hardly else kind
+    kind = "short" if kind == "not" and _has_hardly_begun(run, course, good) else kind
     early = kind in STILL and yard.random is None and course.evaluated and _rose_in_training(run)
     kind = "learned" if early else kind
     share = _share_that_rose(run) if kind in POOR else None
     if kind in POOR and (share or (stages > 1 and not course.evaluated)):
         kind = "learned" if share else "unclear"  # returns of two stages are not about one task
-    return Verdict(kind, course.metric, course.points, yard.random, best, solved, level, stages, share, yard, early=early)
+    return Verdict(kind, course.metric, course.points, yard.random, best, solved, level, stages, share, yard,
+                   early=early, fall=fall, below_random=worse, near_random=near, hardly=hardly)  # fmt: skip
 
 
-def _kind(good: list[Estimate], best: Estimate, yard: Yardstick, level: float | None) -> str:
+def _kind(
+    good: list[Estimate], best: Estimate, yard: Yardstick, level: float | None, worse: bool, fall: Fall | None
+) -> str:
     first, last = good[0], good[-1]
     if len(good) < 2 or not math.isfinite(last.se):
         return "learned" if _beats_random(last, yard) else "short"
+    if fall is not None:
+        return "lost"
+    swings = dipped(good, yard.random.mean if yard.random else first.mean)
     tops = [yard.at_top(p.mean) or (level is not None and p.mean >= level) for p in good]
     if tops[-1]:
-        return "top" if all(tops) else "learned"
-    base = _base(first, yard.random)
-    floor = yard.random.mean + yard.matters if yard.random else -math.inf
+        return "top" if all(tops) else "unstable" if swings else "learned"
+    best = max((p for p in good if above(p, last)), key=lambda p: p.mean, default=best)  # a surer one may be lower
+    base, floor = base_of(first, yard.random), yard.random.mean + yard.matters if yard.random else -math.inf
     if above(last, base) and last.mean > floor:
-        kept = (last.mean - base.mean) / (best.mean - base.mean)
-        return "learned" if kept >= KEPT_ALL or not above(best, last) else "part" if kept >= KEPT_HALF else "lost"
-    late = first.step > 0 and yard.random is not None  # what was learned before the first value may be lost as well
-    if above(best, yard.random if late and yard.random else base) and above(best, last) and best.mean > floor:
-        return _kept(last, best, yard.random, floor) if late and yard.random else "lost"
-    return _against_start(first, last) if yard.random is None else _against_random(good, yard.random, floor)
+        return "unstable" if swings else _kept(last, best, base, "learned")
+    ground = yard.random if first.step > 0 and yard.random else base  # it may have learned before the first value
+    if above(best, ground) and above(best, last) and best.mean > floor:
+        ends_well = yard.random is not None and above(last, yard.random) and last.mean > floor
+        return _kept(last, best, ground, "flat") if ends_well and not swings else "worse" if worse else "unstable"
+    return _against_start(first, last) if yard.random is None else _against_random(good, yard.random, floor, worse)
+
+
+def _kept(last: Estimate, best: Estimate, base: Estimate, well: str) -> str:
+    """A run that ends with a gain, and did not fall for good: how much of its best that is."""
+    kept = (last.mean - base.mean) / (best.mean - base.mean)
+    return well if kept >= KEPT_ALL or not above(best, last) else "part" if kept >= KEPT_HALF else "unstable"
+
+
+def _fall(run: History, course: Course, good: list[Estimate], yard: Yardstick) -> Fall | None:
+    """Also where the first value came when learning had begun: not of a run that went on with another's weights."""
+    random, first = yard.random, good[0]
+    start = min(first, good[-1], key=lambda p: p.mean) if _resumed(run) else first
+    fall = fall_of(good, random or start, random is not None and first.step > 0 and not _resumed(run))
+    return None if fall is None else replace(fall, step=began(run, course, good, fall.start, fall.half))
+
+
+def began(run: History, course: Course, good: Sequence[Estimate], start: int, level: float) -> int:
+    """The step at which a stretch of points below a level began: that of an evaluation; of training, the row, for a
+    block is as long as a tenth of the run."""
+    step = good[start].step
+    if course.evaluated:
+        return step
+    column = measured(run, course.metric)
+    since = good[start - 2].step if start > 1 else -math.inf
+    rows = np.flatnonzero((column.steps > since) & (column.steps <= step) & np.isfinite(column.values))
+    at = crossing(column.values[rows], level)
+    return int(column.steps[rows[min(at, len(rows) - 1)]]) if len(rows) else step
+
+
+def _below_random(run: History, good: list[Estimate], yard: Yardstick) -> bool:
+    """Whether the last two of at least three points lie below random, each by more than SURE standard errors.
+
+    Of a policy that is unsure of its actions the likeliest may be a bad one: where sampled ones were evaluated, they
+    must be as bad.
+    """
+    if yard.random is None:
+        return False
+    played = [p for p in evaluations(run.evals, "sampled", outcome_of(run.meta)) if math.isfinite(p.mean)]
+    return all(_ends_below(points, yard) for points in (good, played) if points)
+
+
+def _ends_below(points: Sequence[Estimate], yard: Yardstick) -> bool:
+    """An error that is not known is taken as that of one random episode."""
+    known = [replace(p, se=p.se if math.isfinite(p.se) else yard.spread) for p in points[-2:]]
+    return len(points) >= FEWEST and yard.random is not None and all(
+        p.mean + SURE * _error(p, yard.random) < yard.random.mean for p in known)  # fmt: skip
+
+
+def _near_random(good: list[Estimate], yard: Yardstick) -> bool:
+    """Whether its second half, which does not rise, is within a twentieth of the way from random to the solved level.
+
+    A rise from 15 to 26 may be clear of noise, and is nothing where random earns 22 and 475 is solved.
+    """
+    if yard.random is None or yard.solved is None or len(good) < 4:
+        return False
+    half = good[len(good) // 2 :]
+    if above(half[-1], half[0]):
+        return False  # slow, but on its way
+    return pooled(half).mean - yard.random.mean < HARDLY * (yard.solved - yard.random.mean)
+
+
+def _has_hardly_begun(run: History, course: Course, good: list[Estimate]) -> bool:
+    """Whether it is too soon to say that it did not learn: few points, or few steps for its task."""
+    least = least_steps(run, course.metric)
+    return len(good) < FEWEST or (least is not None and good[-1].step < least and not _resumed(run))
+
+
+def _resumed(run: History) -> bool:
+    return bool(run.meta.get("parent") or run.meta.get("resumed"))
+
+
+def least_steps(run: History, metric: str) -> float | None:
+    """A tenth of the steps of the quickest published run; None where nobody knows, or where steps are not counted."""
+    spec = run.meta.get("spec")
+    budgets = [row.steps for row in levels.of(str(spec.get("env")))] if isinstance(spec, dict) else []
+    counted = run.axes.get(metric, "env_steps") in ("env_steps", "agent_steps")
+    return FEW_STEPS * min(budgets) if budgets and counted else None
 
 
 def _beats_random(only: Estimate, yard: Yardstick) -> bool:
@@ -116,26 +227,18 @@ def _beats_random(only: Estimate, yard: Yardstick) -> bool:
     return above(only, yard.random) and only.mean > yard.random.mean + yard.matters
 
 
-def _base(first: Estimate, random: Estimate | None) -> Estimate:
+def base_of(first: Estimate, random: Estimate | None) -> Estimate:
     """What a gain is counted from: the start, or random where that is better."""
     return random if random is not None and random.mean > first.mean else first
 
 
-def _kept(last: Estimate, best: Estimate, random: Estimate, floor: float) -> str:
-    """A log whose first evaluation came after learning had begun: the gain is that over a random policy."""
-    kept = (last.mean - random.mean) / (best.mean - random.mean)
-    if kept < KEPT_HALF or not above(last, random) or last.mean <= floor:
-        return "lost"
-    return "part" if kept < KEPT_ALL else "flat"
-
-
-def _against_random(good: list[Estimate], random: Estimate, floor: float) -> str:
+def _against_random(good: list[Estimate], random: Estimate, floor: float, worse: bool) -> str:
     """A run that did not rise clearly above its start: better than random, worse, as good, or nobody can tell.
 
     That it is as good as random is told by its whole second half, for one evaluation alone is seldom sure enough.
     """
     last, late = good[-1], pooled(good[len(good) // 2 :])
-    if above(random, last):
+    if worse:
         return "worse"
     if above(last, random) and last.mean > floor:
         return "flat"
@@ -157,7 +260,7 @@ def _against_start(first: Estimate, last: Estimate) -> str:
 
 def above(a: Estimate, b: Estimate) -> bool:
     """Whether a is higher than b by more than Z standard errors of the difference."""
-    return a.mean - b.mean > Z * _error(a, b)
+    return clearly(a.mean - b.mean, a, b)
 
 
 def _error(a: Estimate, b: Estimate) -> float:
@@ -206,167 +309,3 @@ def _get(value: Any, *keys: str) -> Any:
     for key in keys:
         value = value.get(key) if isinstance(value, dict) else None
     return value
-
-
-# ---- Sentences
-
-
-def sentence(v: Verdict) -> str:
-    """Learned: 9.9 -> 500 (random 19.5), solved after 10,240 steps."""
-    if v.kind == "none":
-        return "No result yet: no evaluation was made and no episode has ended"
-    if v.kind == "broken":
-        return _broken(v)
-    if v.kind == "unjudged":
-        return "Not judged, no return was logged"
-    if v.share:
-        name, start, end = v.share
-        return f"Learned by {name}: {number(start)} → {number(end)}, though not by the return: {_numbers(v)}"
-    return _head(v).format(best=_best(v), step=f"{v.best.step:,}" if v.best else "?") + _numbers(v) + _solved(v)
-
-
-def _head(v: Verdict) -> str:
-    if v.kind == "top" and v.level is not None:
-        return f"Solved ({number(v.level)}) throughout: "
-    if v.early:
-        return "Learned before the first evaluation, by the returns of training: "
-    if v.kind == "learned" and (lacks := _lacks(v)):
-        return lacks
-    if v.kind == "not" and v.random is None:
-        return "Did not learn, ends below where it began: "
-    if v.kind == "flat" and v.random is None:
-        return "No gain since the first value (what random earns is not known): "
-    if v.kind == "unclear" and v.stages > 1:
-        return f"Cannot tell, because the task changed ({v.stages} stages): "
-    return _HEADS[v.kind]
-
-
-def _lacks(v: Verdict) -> str:
-    """What speaks against a plain "learned": it was far better before, or has hardly begun; empty where nothing does."""
-    base = _base(v.points[0], v.random)
-    if v.yardstick.at_top(v.final) or v.best is None:
-        return ""
-    if v.final - base.mean < KEPT_HALF * (v.best.mean - base.mean):
-        return "Learned, but ends far below its best ({best} after {step} steps), as far as the noise tells: "
-    solved = v.yardstick.solved
-    if v.random is None or solved is None or not solved > v.random.mean:
-        return ""
-    way = (v.final - v.random.mean) / (solved - v.random.mean)
-    return f"Learned little, {way:.0%} of the way from random to solved: " if way < LITTLE else ""
-
-
-_HEADS = {
-    "learned": "Learned: ",
-    "top": "At its ceiling throughout: ",
-    "unclear": "Cannot tell whether it learned, the noise is too large: ",
-    "part": "Lost part of what it had learned after {step} steps (best {best}): ",
-    "lost": "Lost what it had learned after {step} steps (best {best}): ",
-    "flat": "Better than random, but no gain since the first value: ",
-    "not": "Did not learn: ",
-    "worse": "Did not learn, ends worse than a random policy: ",
-    "short": "Too short to tell: ",
-}
-
-
-def _best(v: Verdict) -> str:
-    return number(v.best.mean) if v.best else "?"
-
-
-def _numbers(v: Verdict) -> str:
-    ends = [v.points[0], v.points[-1]] if len(v.points) > 1 else v.points[-1:]
-    level = f" (random {number(v.random.mean)})" if v.random else ""
-    return _called(v.metric) + " → ".join(number(p.mean) for p in ends) + level
-
-
-def _called(metric: str) -> str:
-    """What stands before the numbers: nothing before a return of evaluations, which is what one expects."""
-    if metric.startswith("return/mean"):
-        return "training return "
-    if metric.startswith("foreign/"):
-        return f"{metric.removeprefix('foreign/')} "  # as its tool calls it
-    return f"{metric} " if metric in RETURNS and metric not in glossary.RETURNS else ""
-
-
-def _solved(v: Verdict) -> str:
-    if v.level is None or v.kind == "top":
-        return ""
-    at = number(v.level)
-    return f", solved ({at}) after {v.solved:,} steps" if v.solved is not None else f", {at} not reached"
-
-
-def _broken(v: Verdict) -> str:
-    start = next(i for i in range(len(v.points)) if all(not math.isfinite(p.mean) for p in v.points[i:]))
-    return f"Broke: the return is not a number ({v.points[-1].mean}) from step {v.points[start].step:,} on"
-
-
-def group_sentence(verdicts: list[Verdict]) -> str:
-    """Learned on 4 of 5 seeds: 10.1 -> 487 [410, 564] (mean, 95 % interval, random 19.5)."""
-    if len(verdicts) == 1:
-        return sentence(verdicts[0])
-    kinds = [v.kind for v in verdicts]
-    words = [f"{text} on {kinds.count(kind)} of {len(kinds)} seeds" for kind, text in _COUNTED.items() if kind in kinds]
-    text = ", ".join(words)
-    return text[:1].upper() + text[1:] + ": " + _group_numbers(verdicts)
-
-
-def brief_sentence(verdicts: list[Verdict]) -> str:
-    """learned on 4 of 5 seeds, ends at 487; what became of the others is told elsewhere."""
-    kinds, n = [v.kind for v in verdicts], len(verdicts)
-    kept = sum(kind in ("learned", "top") for kind in kinds)
-    kind = "learned" if kept else max(_COUNTED, key=kinds.count)
-    seeds = _on_seeds(kind, kept or kinds.count(kind), n) if n > 1 else ""
-    end = finals([v for v in verdicts if v.points and v.metric == verdicts[0].metric])
-    where = f", ends at {number(end.mid)}" if end.n and math.isfinite(end.mid) else ""
-    return _COUNTED[kind] + seeds + where
-
-
-def _on_seeds(kind: str, how_many: int, n: int) -> str:
-    if how_many < n:
-        return f" on {how_many} of {n} seeds"
-    if n == 2:
-        return " on either seed" if kind == "not" else " on both seeds"
-    return f" on any of {n} seeds" if kind == "not" else f" on all {n} seeds"
-
-
-def many_sentence(verdicts: list[Verdict], configs: int) -> str:
-    """14 configs: 3 runs learned, 9 too short to tell."""
-    kinds = [v.kind for v in verdicts]
-    words = [f"{kinds.count(kind)} {text}" for kind, text in _COUNTED.items() if kind in kinds]
-    return f"{configs} configs, {len(kinds)} runs: {', '.join(words)}"
-
-
-_COUNTED = {
-    "learned": "learned", "top": "at the top throughout", "part": "learned and lost part of it",
-    "lost": "learned and lost it", "not": "did not learn", "flat": "no gain since the first value",
-    "unclear": "too noisy to tell", "worse": "worse than random", "broken": "broke",
-    "short": "too short to tell", "unjudged": "not judged", "none": "no result",
-}  # fmt: skip
-
-
-def _group_numbers(verdicts: list[Verdict]) -> str:
-    counted = [v for v in verdicts if v.points and math.isfinite(v.final) and v.metric == verdicts[0].metric]
-    if not counted:
-        return "no number to give"
-    firsts = np.mean([v.points[0].mean for v in counted])
-    random = next((v.random for v in counted if v.random), None)
-    end = finals(counted)
-    spread = f" from {number(end.least)} to {number(end.most)}" if not end.known and end.least < end.most else ""
-    notes = [f"mean of seeds{spread}", *([f"random {number(random.mean)}"] if random else [])]
-    return f"{number(float(firsts))} → {number(end.mid) if spread else interval_text(end)} ({', '.join(notes)})"
-
-
-def finals(verdicts: list[Verdict]) -> SeedMean:
-    """Mean over seeds of the outcome, with the one interval for it, within what the environment allows."""
-    marks = [v.yardstick for v in verdicts if v.points]
-    low = min((y.lowest for y in marks if math.isfinite(y.lowest)), default=-math.inf)
-    high = max((y.highest for y in marks if math.isfinite(y.highest)), default=math.inf)
-    return mean_over_seeds([v.final for v in verdicts], (low, high))
-
-
-def interval_text(x: SeedMean) -> str:
-    """487 [410, 500]; under five seeds, where no interval has been shown to hold, 487 (from 412 to 500)."""
-    if not x.n or x.least == x.most:  # nothing varied, which an interval of width 0 would overstate
-        return number(x.mid)
-    if not x.known:
-        return f"{number(x.mid)} (from {number(x.least)} to {number(x.most)})"
-    return f"{number(x.mid)} [{number(x.low)}, {number(x.high)}]"

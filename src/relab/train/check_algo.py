@@ -182,11 +182,12 @@ def check_counted(typed: Mapping[str, str], name: str) -> None:
             algo.iterate(state, Stopwatch())
         taken = sum(worlds.sim_steps for worlds in made)
     getattr(algo, "close", lambda state: None)(state)
-    counted = state.counts.env_steps
+    counted = state.counts.env_steps + state.counts.rerun_steps
     if 0 < taken != counted:  # worlds that are not relab's tell nothing
-        raise AlgoError(f"every step of a world in training must be counted in `counts.env_steps`, but two iterations"
-                        f" of {name} took {taken:,} and counted {counted:,}; probable cause: trials or re-rollouts that"
-                        " `iterate` does not count (`sim_steps` of what was played has them)")  # fmt: skip
+        raise AlgoError(f"every step of a world in training must be counted in `counts.env_steps`, or in"
+                        f" `counts.rerun_steps` where nothing of it is a batch, but two iterations of {name} took"
+                        f" {taken:,} and counted {counted:,}; probable cause: trials or re-rollouts that `iterate` does"
+                        " not count (`sim_steps` of what was played has them)")  # fmt: skip
 
 
 # ---- Another run's weights

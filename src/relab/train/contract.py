@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Protocol
 
 from relab.base.documents import Tree
@@ -22,7 +23,7 @@ from relab.train.envs.base import Env
 from relab.train.replay import Data
 
 CLOCKS = ("agent_steps", "updates", "iteration")  # what a run's steps can count
-PARTS = ("collect", "update")  # of an iteration, timed apart
+PARTS = ("collect", "advantage", "update")  # of an iteration, timed apart
 
 
 class DivergedError(Exception):
@@ -38,6 +39,7 @@ class Counts:
     iteration: int = 0
     updates: int = 0  # steps of the optimiser
     episodes: int = 0  # that ended in training
+    rerun_steps: int = 0  # steps of worlds that were stepped besides: re-rollouts, and other policies' data
 
 
 @dataclass(frozen=True)
@@ -50,6 +52,7 @@ class Setup:
     total: int  # where the run ends, on the algorithm's clock
     device: str = "cpu"
     threads: int = 1
+    runs: Path = Path("runs")  # where the names of other runs are looked up
     data: Data = field(default_factory=Data)  # rows that checkpoints do not copy: replay, fixed data sets
 
 
@@ -83,12 +86,18 @@ class Stopwatch:
     @contextmanager
     def __call__(self, part: str) -> Iterator[None]:
         if part not in self.seconds:
-            raise ContractError(f"the parts of an iteration are {' and '.join(PARTS)}, but got {part!r}")
+            raise ContractError(f"the parts of an iteration are {', '.join(PARTS)}, but got {part!r}")
         began = time.perf_counter()
         try:
             yield
         finally:
             self.seconds[part] += time.perf_counter() - began
+
+    def split(self, whole: float) -> dict[str, float]:
+        """Seconds of an iteration by part, as timing.jsonl names them; what no part claims is learning."""
+        collect, advantage = self.seconds["collect"], self.seconds["advantage"]
+        rare = {"advantage_s": advantage} if advantage else {}
+        return {"collect_s": collect, "update_s": whole - collect - advantage, **rare}
 
 
 class Algorithm(Protocol):
@@ -100,7 +109,8 @@ class Algorithm(Protocol):
     # def follow_weights(self, state)         `params` were set from another run: slow copies of them follow
     # def close(self, state)                  the run ends or is interrupted: end the processes that it has started
     # def borrowed(self, cfg) -> tuple        parts of `params` that never learn: another run must give them whole
-    # WHOLE = True                            weights of another size are an error with `start_from`, not left fresh
+    # WHOLE = True                            weights of another size are an error with `start_from`, not left fresh;
+    #                                         or the parts of `params` for which that holds
     CLOCK: str  # one of CLOCKS: what total_steps, eval.every, save.every and every row's step count
 
     def make_agent(self, cfg: Any, spec: Spec, seed: int, device: str = "cpu", threads: int = 1) -> Policy:

@@ -240,7 +240,7 @@ def probe(folder: Path, name: str, which: str, settings: dict[str, str], trust: 
     tree, _ = checkpoint.load(folder / "checkpoints", name)
     env, algo = make_env(cfg), registry.algo_module(cfg.algo.name)
     jit.set_threads(cfg.threads)
-    state = algo.init(setup_of(cfg, env))
+    state = algo.init(setup_of(cfg, env, folder.parent))
     state.load({key: value for key, value in tree.items() if not key.startswith("with_")})
     can = probes.for_agent([which], cfg.algo, state.agent)
     layers.require(bool(can), f"the probe {which} is made for {probes.VALUES}, which {cfg.algo.name} is not")

@@ -176,7 +176,7 @@ class Trainer:
         t1 = time.perf_counter()
         self.record.append_metrics(self.step, metrics)
         self.check_finite(metrics)
-        spent["collect_s"], spent["update_s"] = watch.seconds["collect"], t1 - t0 - watch.seconds["collect"]
+        spent |= watch.split(t1 - t0)
         spent["log_s"], self.took = time.perf_counter() - t1, t1 - t0
         self.note_profile(self.profile.note(self.folder))
         self.judge(metrics, spent)
@@ -216,8 +216,8 @@ class Trainer:
                                 f" stands at {stands:,}; count whole numbers in `iterate`, or declare another"
                                 " CLOCK")  # fmt: skip
         check_row(row, self.cfg.algo.name)
-        spent = self.progress.eval_steps
-        return row | {"data/eval_steps": spent, "data/sim_steps": self.state.counts.env_steps + spent}
+        spent, counts = self.progress.eval_steps, self.state.counts
+        return row | {"data/eval_steps": spent, "data/sim_steps": counts.env_steps + counts.rerun_steps + spent}
 
     def cut_short(self, *_: Any) -> None:
         if self.stopping():

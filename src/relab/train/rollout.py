@@ -75,16 +75,23 @@ def start(worlds: Worlds, policy: Policy, action_seeds: np.ndarray) -> Cursor:
     return Cursor(np.zeros((rows, policy.memory_dim), np.float32), np.ones(rows, bool), mix(action_seeds))
 
 
-def collect(worlds: Worlds, policy: Policy, traj: Trajectory, cursor: Cursor, before: int = 0) -> None:
+def collect(
+    worlds: Worlds,
+    policy: Policy,
+    traj: Trajectory,
+    cursor: Cursor,
+    before: int = 0,
+    frames: Callable[[Worlds], None] | None = None,
+) -> None:
     """Act for T steps in all worlds, filling `traj`; worlds and cursor end where the next call goes on.
 
-    `before`: steps that each world has taken already, for whoever is told of one.
+    `before`: steps that each world has taken already, for whoever is told of one. `frames` is called before each step.
     """
     traj.final.clear()
     traj.episodes.clear()
-    parts = compiled_parts(worlds, policy, cursor)
+    parts = compiled_parts(worlds, policy, cursor) if frames is None else None
     if parts is None:
-        collect_steps(worlds, policy, traj, cursor)
+        collect_steps(worlds, policy, traj, cursor, frames)
     else:
         collect_whole(worlds, parts, traj, cursor)
     check_finite(worlds.env.spec, "observation", traj.obs_TBD, traj.alive_TB, before)
@@ -118,12 +125,20 @@ def collect_whole(worlds: Worlds, parts: Any, traj: Trajectory, cursor: Cursor) 
         traj.final += [(t, rows, obs, cursor.memory_BM[rows]) for t, rows, obs in cuts]
 
 
-def collect_steps(worlds: Worlds, policy: Policy, traj: Trajectory, cursor: Cursor) -> None:
+def collect_steps(
+    worlds: Worlds,
+    policy: Policy,
+    traj: Trajectory,
+    cursor: Cursor,
+    frames: Callable[[Worlds], None] | None = None,
+) -> None:
     """Step by step, for any environment and any policy."""
     T, B = traj.reward_TB.shape
     shape = action_shape(worlds.env.spec.action, worlds.n, worlds.env.spec.agents)
     traj.terminated_TB[:], traj.truncated_TB[:] = False, False
     for t in range(T):
+        if frames is not None:
+            frames(worlds)
         cursor.memory_BM[cursor.fresh_B] = 0.0
         traj.obs_TBD[t] = worlds.obs.reshape(B, -1)
         traj.alive_TB[t], traj.fresh_TB[t] = worlds.alive.reshape(B), cursor.fresh_B

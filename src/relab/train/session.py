@@ -58,6 +58,9 @@ def exits_are_errors() -> Iterator[None]:
                         " whole program; let it raise another error") from error  # fmt: skip
 
 
+LATER = ("updates", "episodes", "rerun_steps")  # of `counts`: which not every algorithm, or relab, used to count
+
+
 def make_env(cfg: RunConfig) -> Any:
     return registry.env_class(cfg.env.name)(cfg.env)
 
@@ -136,10 +139,10 @@ def inherited_by(cfg: RunConfig, env: Any, runs: Path, kept: Tree | None = None)
         return None
     source = weights.find(cfg.start_from, runs, kept)
     jit.set_threads(cfg.threads)
-    state = check_state(algo.init(setup_of(cfg, env)), cfg.algo.name, clock_of(algo, cfg.algo.name))
+    state = check_state(algo.init(setup_of(cfg, env, runs)), cfg.algo.name, clock_of(algo, cfg.algo.name))
     inherited = weights.fitting(source, state.to_tree(), cfg.start_parts or ())
-    if getattr(algo, "WHOLE", False):  # optional in the contract
-        weights.require_whole(inherited)
+    if whole := getattr(algo, "WHOLE", False):  # optional in the contract
+        weights.require_whole(inherited, () if whole is True else whole)
     weights.require_borrowed(borrowed, inherited.fresh)
     return inherited
 
@@ -272,7 +275,7 @@ def take(trainer: Trainer, root: Path, name: str) -> dict[str, int]:
         restore_data(trainer, root, name, progress)
         for companion_name, companion in trainer.companions.items():
             companion.load(tree.pop(WITH + companion_name))
-        tree["counts"] = {"updates": 0, "episodes": 0} | tree["counts"]  # which not every algorithm used to count
+        tree["counts"] = dict.fromkeys(LATER, 0) | tree["counts"]
         checkpoint.check_like(tree, checkpoint.split(trainer.state.to_tree())[1])
         trainer.state.load(tree)
         trainer.progress = read_progress(progress)
@@ -304,12 +307,12 @@ def without(data: Data, root: Path, name: str) -> str:
             f" {root.parent} start_from={root.parent}`")  # fmt: skip
 
 
-def check_agent(cfg: RunConfig, env: Any) -> None:
+def check_agent(cfg: RunConfig, env: Any, runs: Path = Path("runs")) -> None:
     """ConfigError where the algorithm cannot act in the environment; asked before anything is measured."""
     algo = registry.algo_module(cfg.algo.name)
     clock_of(algo, cfg.algo.name)
     check_policy(algo.make_agent(cfg.algo, env.spec, cfg.seed, cfg.device, cfg.threads), cfg.algo.name)
-    getattr(algo, "check", lambda setup: None)(setup_of(cfg, env))  # optional in the contract
+    getattr(algo, "check", lambda setup: None)(setup_of(cfg, env, runs))  # optional in the contract
 
 
 def check_device(device: str) -> None:
@@ -333,14 +336,14 @@ def prepare(cfg: RunConfig, record: Record, env: Any, screen: Screen, fresh: boo
         screen.note(f"  {note}")
     companions = companions_of(cfg, env, fresh)  # first: a schedule sets the stage that the worlds begin in
     data = Data(record.folder)
-    state = check_state(algo.init(setup_of(cfg, env, data)), cfg.algo.name, clock)
+    state = check_state(algo.init(setup_of(cfg, env, record.folder.parent, data)), cfg.algo.name, clock)
     subfolder(record.folder, "checkpoints")
     apart = make_env(cfg) if cfg.schedule is not None else env  # a schedule changes the environment of training
     return Trainer(cfg, record, env, algo, state, screen, Evaluator(cfg, apart), clock, data, companions)
 
 
-def setup_of(cfg: RunConfig, env: Any, data: Data | None = None) -> Setup:
-    return Setup(env, cfg.algo, cfg.seed, cfg.total_steps, cfg.device, cfg.threads, data or Data())
+def setup_of(cfg: RunConfig, env: Any, runs: Path = Path("runs"), data: Data | None = None) -> Setup:
+    return Setup(env, cfg.algo, cfg.seed, cfg.total_steps, cfg.device, cfg.threads, runs, data or Data())
 
 
 def companions_of(cfg: RunConfig, env: Any, fresh: bool = True) -> dict[str, Companion]:

@@ -28,6 +28,8 @@ from relab.record.run_folder import read_meta
 from relab.train import checkpoint
 
 PARAMS, SCALE = "params", "obs_scale"  # of a checkpoint's tree: all that is taken
+SHIPPED = "shipped:"  # shipped:pickcube-gantry@65536 is a checkpoint that relab brings with it
+SHELF = Path(__file__).parent / "shipped"
 Arrays = dict[str, np.ndarray]
 
 
@@ -106,6 +108,8 @@ def locate(word: str, runs: Path) -> tuple[Path, str]:
     """runs/a@best -> the run's folder, best; a run whose own name holds an @ is found as well."""
     require(is_path(word), f"no folder can be called {word!r:.80}")
     run, at, name = word.rpartition("@")
+    if word.startswith(SHIPPED):
+        return shipped((run or word).removeprefix(SHIPPED)), name if at else "latest"
     if not at:
         return names.find(word, runs), "latest"
     require(bool(run), "there is no run before the @")
@@ -117,12 +121,21 @@ def locate(word: str, runs: Path) -> tuple[Path, str]:
         raise
 
 
+def shipped(name: str) -> Path:
+    """The folder of checkpoints that relab brings with it."""
+    there = sorted(path.parent.name for path in SHELF.glob("*/meta.json"))
+    require(name in there, f"relab ships checkpoints of {', '.join(there)}, but none of {name!r:.80}")
+    return SHELF / name
+
+
 def check_record(word: str, record: str, runs: Path, typed: str = "") -> None:
     """A record that somebody sent may name runs of the current folder, or by name; others are read only with trust.
 
     `runs`: where names are looked up, too. `typed`: what the user himself has written, where he may name any run.
     """
     run = word.rpartition("@")[0] or word
+    if word.startswith(SHIPPED):
+        return
     try:
         here = is_path(run) and all(inside(place, run) is not None for place in (Path.cwd(), runs))
     except RecordError:
@@ -171,9 +184,14 @@ def check_taken(source: Source, taken: Arrays, shapes: Document, here: list[str]
             f" from an earlier checkpoint, e.g. {source.run}@best")  # fmt: skip
 
 
-def require_whole(inherited: Inherited) -> None:
-    """ConfigError where some of what was asked for is of another size: what is left would be half a network."""
-    some, n = list(inherited.other_shape.items()), len(inherited.taken[PARAMS])
+def require_whole(inherited: Inherited, parts: tuple[str, ...] = ()) -> None:
+    """ConfigError where some of what was asked for is of another size: what is left would be half a network.
+
+    `parts`: those that this is asked of; all without.
+    """
+    wrong_size = inherited.other_shape.items()
+    some = [(k, v) for k, v in wrong_size if not parts or any(is_part(k, part) for part in parts)]
+    n = len(inherited.taken[PARAMS])
     wrong = "; ".join(f"{name} is {shape_text(a)} there and {shape_text(b)} here" for name, (a, b) in some[:3])
     require(not some, f"{inherited.source.name} is of another size: {len(some)} of the {len(some) + n} weights that"
             f" would be taken do not fit ({wrong}), and a part of a network means nothing; use the sizes of that run"

@@ -234,7 +234,7 @@ def test_runs_are_listed_by_what_their_columns_mean(tmp_path, capsys):
 def test_the_mapping_is_shown(capsys):
     assert cli.main(["examine", str(FIXTURES / "sb3"), "--show-mapping"]) == 0
     lines = [line.split() for line in capsys.readouterr().out.splitlines()]
-    assert lines[0] == ["sb3:", "8", "runs"]
+    assert lines[0] == ["sb3:", "7", "runs"]
     assert ["train/entropy_loss", "->", "policy/entropy", "(times", "-1)"] in lines
     assert ["train/loss", "->", "value/critic_loss", "or", "foreign/train/loss"] in lines
     assert ["learning_rate", "->", "algo.lr"] in lines

@@ -252,3 +252,15 @@ def test_runs_none_of_which_can_be_read_are_no_success(tmp_path, capsys):
 def test_one_line_for_a_footer():
     assert unread.summary([]) == ""
     assert unread.summary([Unread("a", "x"), Unread("b", "y")]) == "not read: a (x) and 1 more"
+
+
+def test_folders_of_programs_are_not_searched(tmp_path):
+    log = "step,reward\n" + "".join(f"{i},{i}\n" for i in range(20))
+    places = ("runs/a", "venv/lib/p", "node_modules/x", "lib/site-packages/y", "code/__pycache__")
+    for place in places:
+        (tmp_path / place).mkdir(parents=True)
+        (tmp_path / place / "log.csv").write_text(log)
+    (tmp_path / "venv" / "pyvenv.cfg").write_text("home = /usr\n")
+    loaded = find.load_all(tmp_path)
+    assert [run.name for run in loaded.runs] == ["runs/a"]
+    assert loaded.unread == []

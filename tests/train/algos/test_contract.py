@@ -37,6 +37,11 @@ SMALL: dict[str, dict[str, Any]] = {
                 "algo.stoch": 4, "algo.units": 8, "algo.imagine": 3, "algo.updates_per_step": 0.1, "algo.bins": 11,
                 "algo.acting_rate": 1.0,  # another run takes the weights that learn, not their average
                 "eval.every": 100, "eval.episodes": 2},
+    "critic": {"env": "ladder-both", "total_steps": 8, "algo.envs": 12, "algo.steps": 8, "algo.hidden": [16],
+               "algo.minibatches": 2, "eval.every": 2, "eval.episodes": 2},
+    "finetune": {"env": "ladder-both", "total_steps": 8, "algo.envs": 8, "algo.steps": 8, "algo.hidden": [16],
+                 "algo.epochs": 2, "algo.minibatches": 2, "algo.critic": "start", "eval.every": 2,
+                 "eval.episodes": 2},
     "tracking_ac": {"env": "torus", "total_steps": 8 * 32 * 4, "algo.trajectories": 4, "algo.horizon": 32,
                     "eval.every": 256, "eval.episodes": 1},
 }  # fmt: skip
@@ -453,11 +458,11 @@ def test_a_state_that_is_not_what_it_seems_is_named(
         check_algo(SETTINGS)
 
 
-def test_the_stopwatch_knows_two_parts() -> None:
+def test_the_stopwatch_knows_its_parts() -> None:
     watch = Stopwatch()
     with watch("collect"):
         pass
-    with pytest.raises(ContractError, match="collect and update"), watch("lunch"):
+    with pytest.raises(ContractError, match="collect, advantage, update"), watch("lunch"):
         pass
     assert Setup(env=None, cfg=None, seed=0, total=1).data.lengths() == {}  # type: ignore[arg-type]
 

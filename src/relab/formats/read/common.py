@@ -212,13 +212,13 @@ def newest(steps: np.ndarray) -> np.ndarray:
 
 def in_order(steps: np.ndarray) -> tuple[np.ndarray, str]:
     """(the rows to use, in the order to use them; what was wrong with the steps, empty when nothing)."""
-    stray = strays(steps) if len(steps) else np.zeros(0, bool)
+    backward = int((steps[1:] < steps[:-1]).sum())
+    stray = strays(steps) if backward else np.zeros(0, bool)
     if stray.any():
         rest = np.flatnonzero(~stray)
         order, said = in_order(steps[rest])
         lost = f"{plural(int(stray.sum()), 'row')} far out of order left out, first step {int(steps[stray][0])}"
         return rest[order], "; ".join(filter(None, [lost, said]))
-    backward = int((steps[1:] < steps[:-1]).sum())
     if not backward:
         return np.arange(len(steps)), ""
     if backward > max(3, len(steps) // 10):  # not restarts: several writers, or a file sorted by something else

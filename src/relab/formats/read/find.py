@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib
 import os
 from collections.abc import Callable, Iterator
@@ -13,6 +14,7 @@ from types import ModuleType
 
 from relab.base import blame
 from relab.base.jsonl import RecordError
+from relab.base.masks import mask
 from relab.formats.read import common, copies, foreign_state, path_names, step_axis, unread
 from relab.formats.read.facts import add_facts
 from relab.formats.read.hints import Hints, of_folder
@@ -22,6 +24,8 @@ from relab.record.history import History, mask_heads
 
 DEPTH = 6  # folders below the given one that are looked into
 MAX_FOLDERS = 20_000
+CODE = ("__pycache__", "node_modules", "site-packages")  # folders of programs, whose tables are no logs
+ENVIRONMENT = "pyvenv.cfg"  # in a folder of installed packages
 Tell = Callable[[int, int, str], None]  # runs done, of how many, the name of the next
 ENTRY_POINTS = "relab.importers"
 
@@ -177,7 +181,7 @@ def _claimed_by(name: str, listing: Listing, root: Path, passed: list[Unread]) -
     module = importer(name)
     try:
         mine = module.sources(listing) if module.sniff(listing) else []
-        return [replace(s, format=name, name=s.name or _name(s, root)) for s in mine]
+        return [replace(s, format=name, name=_without_secrets(s.name) if s.name else _name(s, root)) for s in mine]
     except Exception as error:  # a plug-in's, or a file of a shape that nobody foresaw
         why = f"the importer of {name} failed on it: {blame.reason(error)}; the others were still asked"
         unread.say(passed, unread.below(listing.folder, root), why)
@@ -188,11 +192,18 @@ def _name(source: Source, root: Path) -> str:
     base = root if root.is_dir() else root.parent
     below = source.path.name if source.path in (root, base) else source.path.relative_to(base).as_posix()
     below = unread.encoded(below if below not in ("", ".") else source.path.resolve().name)
-    return f"{below}/{source.key}" if source.key else below
+    return _without_secrets(f"{below}/{source.key}" if source.key else below)
+
+
+def _without_secrets(name: str) -> str:
+    """A run's name goes into pages and tables; two names that differ in a secret alone still differ."""
+    shown = mask(name)
+    return name if shown == name else f"{shown}~{hashlib.sha256(name.encode('utf-8', 'replace')).hexdigest()[:3]}"
 
 
 def look(folder: Path) -> Listing:
-    """What is in a folder; hidden folders are left out, links stand apart, an unreadable folder says why it is."""
+    """What is in a folder; hidden folders and those of programs are left out, links stand apart, an unreadable folder
+    says why it is."""
     try:
         with os.scandir(folder) as entries:
             kinds = [(e.name, e.is_dir(follow_symlinks=False), e.is_file(follow_symlinks=False), e.is_symlink())
@@ -200,7 +211,8 @@ def look(folder: Path) -> Listing:
     except OSError as error:
         return Listing(folder, error=error.strerror or type(error).__name__)
     files = sorted(name for name, _, is_file, _ in kinds if is_file)
-    folders = sorted(name for name, is_dir, _, _ in kinds if is_dir and name[0] != ".")
+    folders = sorted(name for name, is_dir, _, _ in kinds if is_dir and name[0] != "." and name not in CODE)
+    folders = [] if ENVIRONMENT in files else folders
     links = sorted(name for name, _, _, is_link in kinds if is_link and name[0] != ".")
     return Listing(folder, tuple(files), tuple(folders), tuple(links))
 

@@ -38,8 +38,10 @@ def strays(steps: np.ndarray) -> np.ndarray:
     >>> strays(np.array([-1, 10, 20, 30, 5, 40, 50, 60, 70, 10**12])).nonzero()[0].tolist()
     [0, 4, 9]
     """
+    if not len(steps) or (steps[0] >= 0 and (steps[1:] >= steps[:-1]).all()):  # as nearly every column
+        return ahead(steps)
     below = steps < 0
-    bad = below if below.mean() <= FEW else np.zeros(len(steps), bool)
+    bad = np.zeros(len(steps), bool) if mostly_below(steps) else below
     rest = np.flatnonzero(~bad)
     if len(rest) >= FEWEST:
         bad = bad.copy()
@@ -47,6 +49,12 @@ def strays(steps: np.ndarray) -> np.ndarray:
         rest = np.flatnonzero(~bad)
         bad[rest[_misplaced(steps[rest])]] = True
     return bad
+
+
+def mostly_below(steps: np.ndarray) -> bool:
+    """Whether so many steps are below 0 that they are no count at all; of a few rows, all of them."""
+    share = float((steps < 0).mean()) if len(steps) else 0.0
+    return share > FEW if len(steps) >= FEWEST else share == 1
 
 
 def ahead(steps: np.ndarray) -> np.ndarray:
@@ -88,7 +96,7 @@ def clean(history: History) -> None:
     """Leave out what no importer has left out already: steps below 0, and those far beyond all others."""
     for name, column in history.columns.items():
         below = column.steps < 0
-        if len(below) and below.mean() > FEW:
+        if mostly_below(column.steps):
             numbers = np.arange(len(below), dtype=np.int64)
             history.columns[name], history.axes[name] = Column(numbers, column.values), "iteration"
             history.meta.setdefault(DOUBT, f"{int(below.sum())} of {len(below)} steps of {name} are below 0")

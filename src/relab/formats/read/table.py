@@ -329,6 +329,14 @@ def fill(history: History, table: Table, names: Names | None = None, prefix: str
             remark(history, table.file, said + more)
 
 
+def _rises(cells: Sequence[Cell]) -> bool:
+    """Whether a column may be a count under an odd name: whole numbers from 0 on that rise in every row."""
+    values = numbers(cells).values
+    if len(values) < len(cells) or len(values) < step_axis.FEWEST or values[0] < 0:
+        return False
+    return bool((values == np.floor(values)).all() and (np.diff(values) > 0).all())
+
+
 def _in_place(history: History, steps: Steps) -> Steps:
     """Without the rows whose step cannot be theirs."""
     bad = step_axis.strays(steps.steps) if steps.column else np.zeros(0, bool)
@@ -345,7 +353,8 @@ def _report_steps(history: History, table: Table, steps: Steps) -> None:
         if steps.refused:
             message = f"{steps.refused[0]}, so that rows are counted instead"
             history.meta.setdefault(step_axis.DOUBT, message)
-        remark(history, table.file, f"{message}; if one does, say which: --mapping NAME=step")
+        rising = next((name for name, cells in table.cells.items() if _rises(cells)), "NAME")
+        remark(history, table.file, f"{message}; if one does, say which: --mapping '{rising}=step'")
     elif len(steps.at) < len(table.lines):
         lost = np.setdiff1d(np.arange(len(table.lines)), steps.at)
         message = f"{plural(len(lost), 'row')} without an integer step in `{steps.column}` left out"

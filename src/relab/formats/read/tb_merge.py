@@ -116,7 +116,7 @@ def _in_order(part: Points, merged: Merged, place: Place) -> Points:
 def _in_place(part: Points, merged: Merged) -> Points:
     """Without the points whose step cannot be theirs; where most are below 0, points are counted instead."""
     below = part.steps < 0
-    if below.mean() > step_axis.FEW:
+    if step_axis.mostly_below(part.steps):
         merged.negative = max(merged.negative, int(below.sum()))
         return part._replace(steps=np.arange(len(below), dtype=np.int64))
     bad = step_axis.strays(part.steps)

@@ -12,12 +12,12 @@ from relab.health.estimates import clear, shown
 from relab.health.foreign import named
 from relab.health.mend import ANY, DOWN, SLOWER, SMALLER_STEPS, UP, set_to
 from relab.health.outcome import behind_others, failed, hardly_gained
-from relab.health.rule import SHORT, Evidence, Finding, Missing, rule
+from relab.health.rule import SHORT, Finding, Missing, rule
 from relab.health.view import View, ends
-from relab.record import levels
 from relab.record.evaluations import Estimate
 from relab.record.state import would_repeat
-from relab.runs.yardstick import yardstick_of
+from relab.runs.fall import FEWEST
+from relab.runs.verdict import Verdict, least_steps
 
 LEARNING = {"algo.lr": ANY, "algo.ent_coef": ANY, "algo.gamma": ANY, "algo.value_coef": UP}  # what may hold it back
 AGAIN = "start another run with what it says mended: resumed, this one would come to the same end"
@@ -90,26 +90,26 @@ def _stopped_short(view: View, planned: float, whole: float) -> bool:
     mends={"algo.lr": ANY, "algo.ent_coef": ANY, "algo.gamma": ANY},
     names=("advantage-sign",),
 )
-def worse_than_random(view: View, *, errors: float = 2.0, points: int = 2) -> Finding | None:
+def worse_than_random(view: View) -> Finding | None:
     """
     What: the last two evaluations (without evaluations: the last two tenths of the training returns) lie below the
         random policy's return by more than two standard errors each.
     Why: something drives the policy the wrong way: a sign error, a dead actor, a degenerate critic.
-    Known problems: early in training a deterministic policy may be worse than random; sampled ones are used if there.
+    Known problems: early in training a deterministic policy may be worse than random; where sampled actions were
+        evaluated as well, they must be as bad.
     Refuted by: a random level measured on another environment or horizon, or returns in other units (scaled rewards).
     Try: look for a turned sign in rewards, advantages or losses; train the same algorithm on a task whose answer is
         known.
     """
-    course, evidence = _earned(view)
-    level, error = view.random()
-    if not yardstick_of(view.history, view.verdict.metric).fits(course[-points:]):
+    course, verdict = view.course(at_least=3), view.verdict
+    level = view.random()[0]
+    if verdict.random is None:
         raise Missing("returns in the task's own units: these lie outside of what it can pay")
-    below = [e.mean + errors * math.hypot(0 if math.isnan(e.se) else e.se, error) < level for e in course]
-    if not all(below[-points:]):
+    if not verdict.below_random:
         return None
-    since = _below_since(course, level)
-    return Finding(f"return {course[-1].mean:.4g} is below the random policy's {level:.4g}", course[-1].mean, since,
-                   [evidence], suggest=_ladder(view), confidence="high")  # fmt: skip
+    return Finding(f"return {course[-1].mean:.4g} is below the random policy's {level:.4g}", course[-1].mean,
+                   view.low_since(level), [view.evidence(course)], suggest=_ladder(view),
+                   confidence="high")  # fmt: skip
 
 
 def _ladder(view: View) -> list[str]:
@@ -121,16 +121,6 @@ def _ladder(view: View) -> list[str]:
     return [f"relab train {word} env=ladder-policy, a task whose answer is known: where it fails, a sign is turned"]
 
 
-def _earned(view: View) -> tuple[list[Estimate], Evidence]:
-    """The evaluations of sampled actions, else those that decide, else the training returns; three at least."""
-    mode = "sampled" if view.has_evals("sampled") else view.by
-    if view.has_evals(mode):
-        course = view.evals(mode, at_least=3)
-        return course, shown(course, view.judging(mode))
-    course = view.course(at_least=3)
-    return course, view.evidence(course)
-
-
 @rule(
     "has-not-learned",
     about="return",
@@ -139,9 +129,7 @@ def _earned(view: View) -> tuple[list[Estimate], Evidence]:
     least=SHORT,
     mends=LEARNING,
 )
-def has_not_learned(
-    view: View, *, part: float = 0.5, steady: float = 0.1, few: float = 0.1, least_steps: int = 1000
-) -> Finding | None:
+def has_not_learned(view: View, *, part: float = 0.5, steady: float = 0.1, fewest_steps: int = 1000) -> Finding | None:
     """
     What: the run ends as good as a random policy: the second half of its evaluations, or of its training returns, is no
         gain that matters (half a standard deviation of random episodes), two standard errors included, or less than a
@@ -156,16 +144,16 @@ def has_not_learned(
     Refuted by: another metric of the task still improving.
     Try: stop; look at the other findings first, then change one thing: `lr`, exploration (`ent_coef`), reward.
     """
-    course, verdict = view.course(at_least=4), view.verdict
+    course, verdict = view.course(at_least=3), view.verdict
     if not view.has_choice or view.resumed or view.early(part):
         return None
     if verdict.random is not None:
-        return _as_random(view, course, few) if failed(view) else None
-    if view.rows < SHORT or view.last_step < least_steps:
-        raise Missing(f"{SHORT} rows over {least_steps:,} steps, or what a random policy earns")
+        return _as_random(view, course)
+    if view.rows < SHORT or view.last_step < fewest_steps:
+        raise Missing(f"{SHORT} rows over {fewest_steps:,} steps, or what a random policy earns")
     means = [e.mean for e in course[len(course) // 2 :]]
     still = verdict.kind == "flat" and max(means) - min(means) <= steady * abs(course[0].mean)
-    if (not failed(view) and not still) or _rose_in_training(view):
+    if verdict.kind in ("lost", "unstable") or (not failed(view) and not still) or _rose_in_training(view):
         return None
     text = f"return {course[0].mean:.4g} at the start, {course[-1].mean:.4g} at the end"
     gain = hardly_gained(view)
@@ -188,20 +176,17 @@ def _rose_in_training(view: View, errors: float = 3.0) -> bool:
     return any(late.min() - early.min() > errors * late.std() for early, late in halves)
 
 
-def _as_random(view: View, course: list[Estimate], few: float) -> Finding | None:
-    """At or below the random level, unless that is told already; not asked where nobody learns in so few steps."""
-    random = view.verdict.random
-    if random is None or worse_than_random(view) is not None:
+def _as_random(view: View, course: list[Estimate]) -> Finding | None:
+    """Where the verdict says so; not asked where nobody learns in so few steps."""
+    verdict, least = view.verdict, least_steps(view.history, view.earned)
+    if verdict.kind == "short" and least is not None and view.last_step < least:
+        raise Missing(f"{least:,.0f} steps, a tenth of what the quickest published run took")
+    if verdict.kind != "not" or verdict.random is None:
         return None
-    budgets = [x.steps for x in levels.of(str(view.spec.get("env")))]
-    counted = view.history.axes.get(view.earned, "env_steps") in ("env_steps", "agent_steps")
-    if counted and budgets and view.last_step < few * min(budgets):
-        raise Missing(f"{few * min(budgets):,.0f} steps, a tenth of what the quickest published run took")
-    text = f"return {course[0].mean:.4g} -> {course[-1].mean:.4g}, a random policy earns {random.mean:.4g}"
-    since = _below_since(course, random.mean + view.verdict.yardstick.matters)
-    words = "the run has hardly learned" if view.verdict.learned else "the run has not learned"
-    return Finding(f"{words}: {text}", course[-1].mean, since, [view.evidence(course)],
-                   confidence="high")  # fmt: skip
+    text = f"return {course[0].mean:.4g} -> {course[-1].mean:.4g}, a random policy earns {verdict.random.mean:.4g}"
+    words = "the run has hardly learned" if verdict.hardly else "the run has not learned"
+    return Finding(f"{words}: {text}", course[-1].mean, view.low_since(verdict.random.mean + verdict.yardstick.matters),
+                   [view.evidence(course)], confidence="high")  # fmt: skip
 
 
 @rule(
@@ -223,7 +208,7 @@ def below_known_level(view: View) -> Finding | None:
     Try: look at the other findings first; then compare the settings with published ones for this task.
     """
     course = view.course(at_least=4)
-    if not view.has_choice or failed(view) or view.verdict.kind == "lost" or view.unfinished:
+    if not view.has_choice or failed(view) or view.verdict.kind in ("lost", "unstable") or view.unfinished:
         return None
     goal = behind_others(view)
     if goal is None:
@@ -232,12 +217,6 @@ def below_known_level(view: View) -> Finding | None:
     return Finding(f"return {goal.reached:.4g} after {view.last_step:,} steps, {held}; others reach {goal.level:.4g},"
                    f" the quickest with {goal.steps:,}", goal.reached, course[0].step, [view.evidence(course)],
                    confidence="medium")  # fmt: skip
-
-
-def _below_since(course: list[Estimate], level: float) -> int:
-    """The step from which all points lie below a level; before the first step of training nothing began."""
-    trained = [e for e in course if e.step > 0] or course
-    return next((e.step for i, e in enumerate(trained) if all(x.mean < level for x in trained[i:])), trained[-1].step)
 
 
 @rule(
@@ -250,50 +229,28 @@ def _below_since(course: list[Estimate], level: float) -> int:
     fallback=(set_to("algo.lr_schedule", "linear"), SLOWER),
     from_best=True,
 )
-def peak_then_collapse(view: View, *, least_lost: float = 0.5, errors: float = 3.0) -> Finding | None:
+def peak_then_collapse(view: View) -> Finding | None:
     """
-    What: the last evaluations (three, or a tenth of all), or the last tenths of training, by episodes or by steps, lie
-        below half of what the best three in a row had gained over random, clear of noise.
+    What: the verdict is that the run lost what it had learned: the last evaluations (three, or a tenth of all), or the
+        last tenths of training, lie below half of what the best three in a row had gained over random, clear of their
+        errors, and the low stretch is longer than the high one, or below it by more than the run's own ups and downs.
     Why: something learned was lost: steps too large, exploration gone, a critic gone astray.
-    Known problems: a curriculum that gets harder looks the same.
+    Known problems: a curriculum that gets harder looks the same. A run that has swung as far before is called
+        unstable, by the verdict alone.
     Refuted by: the same checkpoint scoring as before on fresh episodes (`relab eval`).
     Try: keep the best checkpoint; lower `lr` or `epochs`, let `lr` fall; look at what changed just before the onset.
     """
-    for course in (view.course(at_least=5), view.course_by_steps()):
-        if (fall := _fall(view, course, least_lost, errors)) is not None:
-            return fall
-    return None
-
-
-def _fall(view: View, course: list[Estimate], least_lost: float, errors: float) -> Finding | None:
-    floor = view.floor(course)
-    means = [e.mean for e in course]
-    smooth = in_a_row(means)
-    top = max(range(len(smooth)), key=lambda i: smooth[i])
-    k = max(2, min(3, len(course) // 3), len(course) // 10)
-    last = course[-k:]
-    gain = smooth[top] - floor
-    lost = [(smooth[top] - e.mean) / gain if gain > 0 else 0.0 for e in last]
-    peak = course[top]
-    if top == 0 and means[0] >= smooth[0]:
-        return None  # it never rose; what it lost of its start is another rule's
-    if gain <= 0 or min(lost) < least_lost or min(clear(smooth[top] - e.mean, e, peak) for e in last) < errors:
+    course, verdict = view.course(at_least=FEWEST), view.verdict
+    if verdict.kind != "lost" or verdict.fall is None or verdict.best is None:
         return None
-    half = floor + (1 - least_lost) * gain
-    onset = next((course[i].step for i in range(top, len(course)) if all(e.mean < half for e in course[i:])), None)
-    rose = f"{smooth[top]:.4g} (median of three in a row)"
-    return Finding(f"the return rose to {rose} and fell to {means[-1]:.4g}", min(lost), onset,
-                   [view.evidence(course)], confidence="high")  # fmt: skip
+    return Finding(f"the return rose to {verdict.best.mean:.4g} ({_place(verdict)}) and fell to {course[-1].mean:.4g}",
+                   verdict.fall.share, verdict.fall.step, [view.evidence(course)], confidence="high")  # fmt: skip
 
 
-def in_a_row(means: list[float]) -> list[float]:
-    """The level that three in a row have: their median; at both ends the lower of two, so that one alone is no level.
-
-    >>> in_a_row([9.0, 1.0, 2.0, 3.0])
-    [1.0, 2.0, 2.0, 2.0]
-    """
-    parts = [sorted(means[max(0, i - 1) : i + 2]) for i in range(len(means))]
-    return [part[(len(part) - 1) // 2] for part in parts]
+def _place(verdict: Verdict) -> str:
+    """What the best is, in the words of the verdict's sentence."""
+    step = verdict.best.step if verdict.best else 0
+    return f"best evaluation, at step {step:,}" if verdict.evaluated else f"best tenth of training, up to step {step:,}"
 
 
 @rule(
@@ -303,14 +260,20 @@ def in_a_row(means: list[float]) -> list[float]:
     mends=LEARNING,
 )
 def plateau(
-    view: View, *, rises: float = 2.0, errors: float = 5.0, behind: float = 0.25, closes: float = 0.5
+    view: View,
+    *,
+    rises: float = 2.0,
+    errors: float = 5.0,
+    behind: float = 0.25,
+    closes: float = 0.5,
+    points: int = 4,
 ) -> Finding | None:
     """
     What: over the second half of its evaluations or training returns the run has no slope beyond its noise, while its
         level is clearly below the reference's: by five standard errors, and a quarter of its way from random. A slope
-        of which the noise leaves so much open that it could close half of that gap tells nothing. A run that has not
-        come to its end is held against what the reference had at the same step. One that stood higher before is told
-        as a fall, with its peak.
+        of which the noise leaves so much open that it could close half of that gap tells nothing. It is held
+        against what the reference had at the same step, and must have four points at its level. One that stood higher
+        before is told as a fall, with its peak.
     Why: another run got further with the same task; more steps of the same will not help.
     Known problems: a level in the middle counts only against a reference, because the highest return there can be is
         seldom the highest there is. A run at the level of a random policy is `has-not-learned`.
@@ -333,11 +296,19 @@ def plateau(
         return None
     fall = _fallen(course, half, level)
     since = _reached(course, level, fall)
-    other = f"{there.mean:.4g} in {view.reference.name}" + f" at step {there.step:,}" * (there.step < view.last_step)
-    sentence = f"no progress since step {since:,}: return {level:.4g}, {other}" if fall is None else (
-        f"the return was {fall.mean:.4g} at step {fall.step:,}, fell back, and makes no progress since step {since:,}:"
-        f" {level:.4g}, {other}")  # fmt: skip
-    return Finding(sentence, level, since, [view.evidence(course)], confidence="low")
+    if sum(e.step >= since for e in course) < points:
+        return None
+    return Finding(_halted(level, since, fall, there, view), level, since, [view.evidence(course)], confidence="low")
+
+
+def _halted(level: float, since: int, fall: Estimate | None, there: Estimate, view: View) -> str:
+    """Where it stands and the other stood; one that was higher before is told as a fall."""
+    name = view.reference.name if view.reference else ""
+    other = f"{there.mean:.4g} in {name}" + f" at step {there.step:,}" * (there.step < view.last_step)
+    if fall is None:
+        return f"no progress since step {since:,}: return {level:.4g}, {other}"
+    return (f"the return was {fall.mean:.4g} at step {fall.step:,}, fell back, and makes no progress since step"
+            f" {since:,}: {level:.4g}, {other}")  # fmt: skip
 
 
 def _open(half: list[Estimate], curve: Curve, errors: float = 2.0) -> float:

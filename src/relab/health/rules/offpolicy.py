@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from relab.health.curve import Curve
-from relab.health.foreign import least_dim, q_estimate, setting, value_scale
+from relab.health.foreign import exploded, least_dim, q_estimate, setting, value_scale
 from relab.health.mend import DOWN
 from relab.health.outcome import doubted, judged, learned
 from relab.health.rule import Evidence, Finding, Missing, rule
@@ -191,23 +191,27 @@ def q_overestimation(view: View, *, above_best: float = 0.5, of_range: float = 0
 
 
 @rule("critic-loss-blow-up", about="critic", needs=("value/critic_loss",), algos=OFF_POLICY, severity="warning")
-def critic_loss_blow_up(view: View) -> Finding | None:
+def critic_loss_blow_up(view: View, *, grown: float = 1e4, least: float = 1e3) -> Finding | None:
     """
     What: over the last quarter the critic's squared error is above the square of the largest value that the returns
-        seen allow; of a Huber loss (DQN of Stable-Baselines3), the error above that value.
+        seen allow; of a Huber loss (DQN of Stable-Baselines3), the error above that value. Or it grew ten
+        thousandfold from the first quarter to the last tenth, to a thousand or more and above that square.
     Why: its errors are larger than anything there is to predict; it diverges.
     Known problems: a loss that is summed over many critics is larger by their number; a Huber loss of another tool
         grows with the error and not with its square, and is told late.
     Refuted by: rewards that are scaled for learning but not in the logged return.
     Try: lower the learning rate, update the target network more slowly, clip or scale rewards.
     """
-    loss, scale = view.curve("value/critic_loss", rows=8), value_scale(view)
+    loss = view.curve("value/critic_loss", rows=8)
+    if not view.earned:
+        return exploded(loss, grown, least)
+    scale = value_scale(view)
     if view.config.get("algo.norm_return"):
         raise Missing("returns in the critic's units (rewards are normalised)")
     huber = view.algo == "dqn" and setting(view, "exploration_fraction") is not None
     level, limit = loss.median(0.25), max(scale, 1.0) ** (1 if huber else 2)
     if level <= limit:
-        return None
+        return exploded(loss, grown, max(least, limit))
     error = level if huber else math.sqrt(level)
     return Finding(f"the critic's loss is {level:.3g}: errors of {error:.3g} where values reach {scale:.3g}",
                    level / limit, loss.onset(loss.values > limit), [loss.evidence(f"> {limit:.3g}")],

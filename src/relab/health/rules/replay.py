@@ -293,7 +293,7 @@ def discount_out_of_range(view: View, *, sight_below: float = 5, times_longer: f
     if gamma < 1 and not (sight < sight_below and blind):
         return None
     steps = "steps" if math.isnan(length) else f"of {length:.0f} steps"
-    reason = "the values have no bound" if gamma >= 1 else f"it sees {sight:.2g} {steps}"
+    reason = "the values have no bound" if gamma >= 1 else f"the agent looks about {sight:.2g} {steps} ahead"
     return Finding(f"gamma is {gamma:g}: {reason}", gamma, 0, [Evidence("gamma", [0], [gamma], "1 / (1 - gamma)")],
                    confidence="medium" if learned(view) else "high",
                    severity=judged(view) if 0 < gamma < 1 else "info")  # fmt: skip

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from relab.health.foreign import mapping_of_return
 from relab.health.rule import SHORT, Finding, Missing, rule
 from relab.health.view import View
 from relab.runs.course import is_return
@@ -30,6 +31,9 @@ def no_returns(view: View) -> Finding | None:
     if any(is_return(name) for name in view.history.columns) or view.history.evals:
         return None
     shown = view.curve(max(rows, key=lambda name: rows[name]))
+    if odd := mapping_of_return(view):
+        return Finding(f"no column is known as the return{odd}", 0.0, 0, [shown.evidence("updates were logged")],
+                       [f"say which column is the return{odd}"], severity="info")  # fmt: skip
     return Finding(f"no return in {view.last_step:,} steps: no episode ended, or none was logged", 0.0, 0,
                    [shown.evidence("updates were logged")], confidence="high")  # fmt: skip
 

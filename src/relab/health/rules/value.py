@@ -6,13 +6,14 @@ import numpy as np
 
 from relab.health.curve import Curve
 from relab.health.estimates import clear
-from relab.health.foreign import q_estimate, value_scale
+from relab.health.foreign import exploded, q_estimate, value_scale
 from relab.health.mend import ANY, SCALED_REWARDS, SLOWER, SMALLER_STEPS, UP
-from relab.health.outcome import doubted, ends_alike, failed, moved
+from relab.health.outcome import doubted, ends_alike, failed, failure, moved
 from relab.health.rule import SHORT, Finding, Missing, rule
 from relab.health.view import View
 
 ON_POLICY = ("ppo", "a2c")
+GROWN, LEAST = 1e4, 1e3  # of a value loss beside which no return is logged: from first to last quarter, and its level
 SIZE = 0.1  # of a target's mean: the least spread that its errors are measured in
 
 
@@ -80,7 +81,7 @@ def _explains_nothing(
     if not useless and ends_alike(view, alike):
         return None
     if level < far_worse or useless:
-        and_so = ", and the run has not learned" if useless else ": its errors are larger than what there is to explain"
+        and_so = f", and {failure(view)}" if useless else ": its errors are larger than what there is to explain"
         return Finding(f"the critic explains {level:.2f} of the variance of its targets{and_so}", level,
                        ev.onset(ev.values < nothing), [ev.evidence("median of the second half")],
                        confidence="low" if useless else "medium")  # fmt: skip
@@ -134,7 +135,8 @@ def value_loss_blow_up(
     """
     What: after the first fifth of the run, the value loss exceeds ten times the variance of its own targets, in at
         least three iterations; where the targets are not logged, the square of the largest value that the returns
-        allow; a warning where most of the second half is a hundred times that, and above 100.
+        allow; a warning where most of the second half is a hundred times that, and above 100, or where no return is
+        logged and it grew ten thousandfold, to a thousand or more.
     Why: predicting a constant would be ten times better; the critic is thrown about, often shortly before NaN.
     Known problems: targets that are nearly constant make any loss look large; hence their own size counts too.
     Refuted by: the loss being summed, or in other units than the targets.
@@ -161,6 +163,8 @@ def value_loss_blow_up(
 def _above_all_values(view: View, loss: Curve, iterations: int, begin: float, surely: float) -> Finding | None:
     if view.config.get("algo.norm_return"):
         raise Missing("returns in the critic's units (rewards are normalised)")
+    if not view.earned:
+        return exploded(loss, GROWN, LEAST, severity="warning")
     limit = max(value_scale(view), 1e-6) ** 2
     high = (loss.values > limit) & (np.arange(len(loss)) >= begin * len(loss))
     if high.sum() < iterations:

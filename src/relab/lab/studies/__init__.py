@@ -25,6 +25,7 @@ from relab.config.base import require
 STUDIES: dict[str, str] = {  # name -> module
     "dreamer": "relab.lab.studies.dreamer",
     "fish": "relab.lab.studies.fish",
+    "pickcube": "relab.lab.studies.pickcube",
     "torus": "relab.lab.studies.torus",
 }
 Say = Callable[[str], None]

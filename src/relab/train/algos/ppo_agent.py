@@ -32,7 +32,7 @@ class Agent:
         self.head = Head.of(spec.action, cfg.squash)
         self.net = Net(
             spec.obs_dim, self.head.out_dim, cfg.hidden, cfg.activation, spec.action.dim if self.head.gaussian else 0,
-            cfg.rnn, cfg.rnn_size, encoded_image(cfg, spec),
+            cfg.rnn, cfg.rnn_size, encoded_image(cfg, spec), cfg.critic_layers(),
         )  # fmt: skip
         self.params = networks.init(self.net, rng, cfg.log_std_init, device)
         self.scale = Running(spec.obs_dim)

@@ -39,7 +39,7 @@ def layout(net: Net, name: str) -> Layout:
     for key, shape in shapes(net).items():
         offsets[key] = at
         at += int(np.prod(shape))
-    sizes = np.array((net.obs_dim, *net.hidden, net.out_dim if name == "actor" else 1), np.int64)
+    sizes = np.array((net.obs_dim, *net.layers(name), net.out_dim if name == "actor" else 1), np.int64)
     parts = [[offsets[f"{name}/{i}/{part}"] for i in range(len(sizes) - 1)] for part in ("weight", "bias")]
     return Layout(sizes, np.array(parts[0], np.int64), np.array(parts[1], np.int64), net.activation == "relu")
 

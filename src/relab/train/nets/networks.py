@@ -34,11 +34,16 @@ class Net:
     rnn: str = "none"
     rnn_size: int = 64
     image: tuple[int, ...] = ()  # (height, width, channels) that the encoder looks at; empty: there is none
+    critic_hidden: tuple[int, ...] | None = None  # layers of a feed-forward critic; None: as `hidden`
 
     @property
     def plain(self) -> bool:
         """Is it two MLPs and nothing else? Those have a hand-derived twin."""
         return self.rnn == "none" and not self.image
+
+    def layers(self, name: str) -> tuple[int, ...]:
+        """Hidden layers of the feed-forward `actor` or `critic`."""
+        return self.hidden if name == "actor" or self.critic_hidden is None else self.critic_hidden
 
     @property
     def seen_dim(self) -> int:
@@ -105,7 +110,8 @@ def shapes(net: Net) -> dict[str, tuple[int, ...]]:
     """Name -> shape of every parameter, in the order of the flat vector."""
     parts, body = encoder.shapes(net.image) if net.image else {}, (net.seen_dim, *net.hidden)
     if net.rnn == "none":
-        parts |= mlp_shapes("actor", (*body, net.out_dim)) | mlp_shapes("critic", (*body, 1))
+        parts |= mlp_shapes("actor", (*body, net.out_dim))
+        parts |= mlp_shapes("critic", (net.seen_dim, *net.layers("critic"), 1))
     else:
         gates = {"gru": 3, "lstm": 4}[net.rnn] * net.rnn_size
         parts |= mlp_shapes("body", body)
@@ -164,13 +170,13 @@ def policy(net: Net, params: Params, obs: Tensor) -> Tensor:
 
 def value(net: Net, params: Params, obs: Tensor) -> Tensor:
     """State values of a feed-forward net: [..., obs_dim] -> [...]."""
-    return mlp(params, "critic", seen(net, params, obs), len(net.hidden) + 1, net.activation).squeeze(-1)
+    return mlp(params, "critic", seen(net, params, obs), len(net.layers("critic")) + 1, net.activation).squeeze(-1)
 
 
 def both(net: Net, params: Params, obs: Tensor) -> tuple[Tensor, Tensor]:
     """`policy` and `value` of the same rows, encoded once."""
-    x, layers = seen(net, params, obs), len(net.hidden) + 1
-    out, v = (mlp(params, name, x, layers, net.activation) for name in ("actor", "critic"))
+    x = seen(net, params, obs)
+    out, v = (mlp(params, name, x, len(net.layers(name)) + 1, net.activation) for name in ("actor", "critic"))
     return out, v.squeeze(-1)
 
 

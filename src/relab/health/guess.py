@@ -1,0 +1,35 @@
+"""Which algorithm does a log look like that names none? A metric that only one family logs, and what goes with it.
+
+One name is not enough where others use it too: `eps` is Adam's as well as the share of random actions, `alpha` a rate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+# A metric that only one family logs -> the family, and metrics of which one must be there as well (none: it is enough)
+TELLS: dict[str, tuple[str, tuple[str, ...]]] = {
+    "policy/clip_share": ("ppo", ()),
+    "optim/temperature": ("sac", ("policy/actor_loss", "value/critic_loss", "value/q_mean", "optim/temperature_loss")),
+    "policy/exploration": ("dqn", ("value/critic_loss", "value/q_mean", "value/td_error", "data/updates")),
+    "model/kl": ("dreamer", ()),
+    "policy/weight_mean": ("awr", ()),
+    "policy/weight_ess": ("awr", ()),
+}
+ACTOR = ("policy/actor_loss", "policy/loss", "policy/kl", "policy/entropy")  # a family without a policy logs none
+
+
+def family(metrics: Collection[str]) -> str | None:
+    """The family that these metrics tell; None where they do not.
+
+    >>> family(["policy/exploration", "value/q_mean"]), family(["policy/exploration", "policy/actor_loss"])
+    ('dqn', None)
+    """
+    return next((name for metric, (name, besides) in TELLS.items() if metric in metrics and
+                 (not besides or any(other in metrics for other in besides)) and
+                 not (name == "dqn" and acts(metrics))), None)  # fmt: skip
+
+
+def acts(metrics: Collection[str]) -> bool:
+    """Whether there is a policy of its own, besides what the values tell."""
+    return any(name in metrics for name in ACTOR)

@@ -1,0 +1,109 @@
+"""Did a run keep what it had reached? A fall that stays, or swings; both held against the run's own ups and downs.
+
+A fall is told by the end of a course, never by one point: its last points have all lost half of what three in a row had
+gained, clear of their errors (or it fell from point to point, from its best to its end), and the low stretch is longer than the high one before it, or lies below it by more than
+these two vary. Points of a run that swings vary as much before the fall as it is deep, so that what looks like a fall
+may be its next swing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from relab.record.evaluations import Estimate
+
+Z = 3.0
+HALF = 0.5  # of the gain
+FEWEST = 4  # points of a course that can show a fall
+RECENT = 3  # points at least, or a third of them, in which a dip is a recent one
+
+
+@dataclass(frozen=True)
+class Fall:
+    """Where the low stretch begins, and how much of the gain is lost at least."""
+
+    start: int  # index of its first point
+    share: float
+    half: float  # of the gain: the level that it lies below
+    step: int = 0  # at which the return fell
+
+
+def fall_of(points: Sequence[Estimate], nothing: Estimate, rose: bool) -> Fall | None:
+    """The fall that a course ends with; `nothing` is what no learning earns. A course that began at its best has not
+    risen, unless `rose` says that it began after learning had."""
+    means = [p.mean for p in points]
+    if len(means) < FEWEST:
+        return None
+    smooth = in_a_row(means)
+    top = max(range(len(smooth)), key=lambda i: smooth[i])
+    ground, gain = nothing.mean, smooth[top] - nothing.mean
+    near = [p for p in points[max(0, top - 1) : top + 2] if p.mean >= smooth[top]]
+    peak = min(near, key=lambda p: math.inf if math.isnan(p.se) else p.se)  # of those that reached it, the surest
+    if not clearly(gain, peak, nothing) or (top == 0 and means[0] >= smooth[0] and not rose):
+        return None
+    half = ground + HALF * gain
+    way = _straight(points)
+    end = points[-1:] if way > 2 else points[-max(2, min(3, len(means) // 3), len(means) // 10) :]
+    if any(p.mean > half or not clearly(smooth[top] - p.mean, peak, p) for p in end):
+        return None
+    start = next(i for i in range(top, len(means)) if all(mean <= half for mean in means[i:]))
+    began = next(i for i in range(start) if means[i] > half)
+    lost = (smooth[top] - max(p.mean for p in end)) / gain
+    return Fall(start, lost, half) if way > 3 or _stays(means[began:start], means[start:]) else None
+
+
+def _straight(points: Sequence[Estimate]) -> int:
+    """How many points there are from the best one to the end, if none of them lies above the one before; else 0."""
+    top = max(reversed(range(len(points))), key=lambda i: points[i].mean)
+    way = points[top:]
+    return len(way) if all(a.mean >= b.mean for a, b in pairwise(way)) else 0
+
+
+def _stays(high: list[float], low: list[float]) -> bool:
+    """Whether it was low for longer than it had been high, or the two stretches differ by more than the errors of their
+    means, as far as their points vary."""
+    if len(low) > len(high):
+        return True
+    errors = [float(np.std(x, ddof=1)) / math.sqrt(len(x)) if len(x) > 1 else 0.0 for x in (high, low)]
+    return float(np.mean(high) - np.mean(low)) > Z * math.hypot(*errors)
+
+
+def in_a_row(means: list[float]) -> list[float]:
+    """The level that three in a row have: their median; at both ends the lower of two, so that one alone is no level.
+
+    >>> in_a_row([9.0, 1.0, 2.0, 3.0])
+    [1.0, 2.0, 2.0, 2.0]
+    """
+    parts = [sorted(means[max(0, i - 1) : i + 2]) for i in range(len(means))]
+    return [part[(len(part) - 1) // 2] for part in parts]
+
+
+def dipped(points: Sequence[Estimate], ground: float) -> bool:
+    """Whether a course that ends high was high before, and in between, not long ago, had lost half of that."""
+    last, n = points[-1], len(points)
+    half = ground + HALF * (last.mean - ground)
+    if n < FEWEST or last.mean <= ground:
+        return False
+    recent = range(n - max(RECENT, n // 3), n - 1)
+    lows = [j for j in recent if points[j].mean < half and clearly(last.mean - points[j].mean, last, points[j])]
+    return any(p.mean >= half and clearly(p.mean - points[j].mean, p, points[j]) for j in lows for p in points[:j])
+
+
+def clearly(difference: float, a: Estimate, b: Estimate) -> bool:
+    """More than Z standard errors; an error that is not known is taken as none."""
+    return difference > Z * math.hypot(*(0.0 if math.isnan(e.se) else e.se for e in (a, b)))
+
+
+def crossing(values: np.ndarray, level: float) -> int:
+    """The row from which values lie below a level: before it, they are above by the most in sum.
+
+    >>> crossing(np.array([5.0, 5.2, 1.0, 5.9, 1.0, 1.1]), 3.0)
+    4
+    """
+    above = np.cumsum(values - level)
+    return int(above.argmax()) + 1 if above.max(initial=0.0) > 0 else 0

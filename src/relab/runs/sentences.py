@@ -1,0 +1,206 @@
+"""How is a verdict said? One sentence for a run, for a group of seeds, for many configs; the same in every command."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from relab.base.text import number
+from relab.record import glossary
+from relab.runs.course import RETURNS
+from relab.runs.verdict import KEPT_HALF, LITTLE, Verdict, base_of
+from relab.stats import SeedMean, mean_over_seeds
+
+
+def sentence(v: Verdict) -> str:
+    """Learned: 9.9 -> 500 (random 19.5), solved after 10,240 steps."""
+    if v.kind == "none":
+        return "No result yet: no evaluation was made and no episode has ended"
+    if v.kind == "broken":
+        return _broken(v)
+    if v.kind == "unjudged":
+        return "Not judged, no return was logged"
+    if v.share:
+        name, start, end = v.share
+        return f"Learned by {name}: {number(start)} → {number(end)}, though not by the return: {_numbers(v)}"
+    if v.kind == "unstable":
+        return _unstable(v)
+    return _head(v).format(best=_best(v), step=f"{_turn(v):,}") + _numbers(v) + _solved(v)
+
+
+def _turn(v: Verdict) -> int:
+    """The step at which it fell, where it did; else that of its best."""
+    return v.fall.step if v.fall else v.best.step if v.best else 0
+
+
+def spread_words(v: Verdict) -> str:
+    """112.5 to 492.5"""
+    low, high, _ = v.spread
+    return f"{number(low.mean)} to {number(high.mean)}"
+
+
+def _unstable(v: Verdict) -> str:
+    """Unstable: evaluations from step 2,000 on spread from 112.5 to 492.5, the last is 481 (random 22.2)."""
+    what = "evaluations" if v.evaluated else f"means of {_called(v.metric).strip() or v.metric} over a tenth of training"
+    level = f" (random {number(v.random.mean)})" if v.random else ""
+    return (f"Unstable: {what} from step {v.spread[2]:,} on spread from {spread_words(v)}, the last is"
+            f" {number(v.final)}{level}")  # fmt: skip
+
+
+def _head(v: Verdict) -> str:
+    if v.kind == "top" and v.level is not None:
+        return f"Solved ({number(v.level)}) throughout: "
+    if v.early:
+        return "Learned before the first evaluation, by the returns of training: "
+    if v.kind == "learned" and (lacks := _lacks(v)):
+        return lacks
+    if v.hardly:
+        return "Hardly learned, its second half stays near random: "
+    if v.kind == "not" and v.random is None:
+        return "Did not learn, ends below where it began: "
+    if v.kind == "flat" and v.random is None:
+        return "No gain since the first value (what random earns is not known): "
+    if v.kind == "unclear" and v.stages > 1:
+        return f"Cannot tell, because the task changed ({v.stages} stages): "
+    return _HEADS[v.kind]
+
+
+def _lacks(v: Verdict) -> str:
+    """What speaks against a plain "learned": it was far better before, or has hardly begun; empty where nothing does."""
+    base = base_of(v.points[0], v.random)
+    if v.yardstick.at_top(v.final) or v.best is None:
+        return ""
+    if v.final - base.mean < KEPT_HALF * (v.best.mean - base.mean):
+        return "Learned, but ends far below its best ({best}, after {step} steps), as far as the noise tells: "
+    solved = v.yardstick.solved
+    if v.random is None or solved is None or not solved > v.random.mean:
+        return ""
+    way = (v.final - v.random.mean) / (solved - v.random.mean)
+    return f"Learned little, {way:.0%} of the way from random to solved: " if way < LITTLE else ""
+
+
+_HEADS = {
+    "learned": "Learned: ",
+    "top": "At its ceiling throughout: ",
+    "unclear": "Cannot tell whether it learned, the noise is too large: ",
+    "part": "Lost part of what it had learned after {step} steps ({best}): ",
+    "lost": "Lost what it had learned, from step {step} on ({best}): ",
+    "flat": "Better than random, but no gain since the first value: ",
+    "not": "Did not learn: ",
+    "worse": "Did not learn, ends worse than a random policy: ",
+    "short": "Too short to tell: ",
+}
+
+
+def _best(v: Verdict) -> str:
+    return best_words(v.evaluated, v.best.mean) if v.best else "best not known"
+
+
+def best_words(evaluated: bool, value: float) -> str:
+    """The best of a run in the one way that every command means it.
+
+    >>> best_words(True, 490.0), best_words(False, 298.42)
+    ('best evaluation 490', 'best tenth of training 298.4')
+    """
+    return f"best {'evaluation' if evaluated else 'tenth of training'} {number(value)}"
+
+
+def _numbers(v: Verdict) -> str:
+    ends = [v.points[0], v.points[-1]] if len(v.points) > 1 else v.points[-1:]
+    level = f" (random {number(v.random.mean)})" if v.random else ""
+    return _called(v.metric) + " → ".join(number(p.mean) for p in ends) + level
+
+
+def _called(metric: str) -> str:
+    """What stands before the numbers: nothing before a return of evaluations, which is what one expects."""
+    if metric.startswith("return/mean"):
+        return "training return "
+    if metric.startswith("foreign/"):
+        return f"{metric.removeprefix('foreign/')} "  # as its tool calls it
+    return f"{metric} " if metric in RETURNS and metric not in glossary.RETURNS else ""
+
+
+def _solved(v: Verdict) -> str:
+    if v.level is None or v.kind == "top":
+        return ""
+    at = number(v.level)
+    return f", solved ({at}) after {v.solved:,} steps" if v.solved is not None else f", {at} not reached"
+
+
+def _broken(v: Verdict) -> str:
+    start = next(i for i in range(len(v.points)) if all(not math.isfinite(p.mean) for p in v.points[i:]))
+    return f"Broke: the return is not a number ({v.points[-1].mean}) from step {v.points[start].step:,} on"
+
+
+def group_sentence(verdicts: list[Verdict]) -> str:
+    """Learned on 4 of 5 seeds: 10.1 -> 487 [410, 564] (mean, 95 % interval, random 19.5)."""
+    if len(verdicts) == 1:
+        return sentence(verdicts[0])
+    kinds = [v.kind for v in verdicts]
+    words = [f"{text} on {kinds.count(kind)} of {len(kinds)} seeds" for kind, text in _COUNTED.items() if kind in kinds]
+    text = ", ".join(words)
+    return text[:1].upper() + text[1:] + ": " + _group_numbers(verdicts)
+
+
+def brief_sentence(verdicts: list[Verdict]) -> str:
+    """learned on 4 of 5 seeds, ends at 487; what became of the others is told elsewhere."""
+    kinds, n = [v.kind for v in verdicts], len(verdicts)
+    kept = sum(kind in ("learned", "top") for kind in kinds)
+    kind = "learned" if kept else max(_COUNTED, key=kinds.count)
+    seeds = _on_seeds(kind, kept or kinds.count(kind), n) if n > 1 else ""
+    end = finals([v for v in verdicts if v.points and v.metric == verdicts[0].metric])
+    where = f", ends at {number(end.mid)}" if end.n and math.isfinite(end.mid) else ""
+    return _COUNTED[kind] + seeds + where
+
+
+def _on_seeds(kind: str, how_many: int, n: int) -> str:
+    if how_many < n:
+        return f" on {how_many} of {n} seeds"
+    if n == 2:
+        return " on either seed" if kind == "not" else " on both seeds"
+    return f" on any of {n} seeds" if kind == "not" else f" on all {n} seeds"
+
+
+def many_sentence(verdicts: list[Verdict], configs: int) -> str:
+    """14 configs: 3 runs learned, 9 too short to tell."""
+    kinds = [v.kind for v in verdicts]
+    words = [f"{kinds.count(kind)} {text}" for kind, text in _COUNTED.items() if kind in kinds]
+    return f"{configs} configs, {len(kinds)} runs: {', '.join(words)}"
+
+
+_COUNTED = {
+    "learned": "learned", "top": "at the top throughout", "part": "learned and lost part of it",
+    "lost": "learned and lost it", "unstable": "unstable", "not": "did not learn", "flat": "no gain since the first value",
+    "unclear": "too noisy to tell", "worse": "worse than random", "broken": "broke",
+    "short": "too short to tell", "unjudged": "not judged", "none": "no result",
+}  # fmt: skip
+
+
+def _group_numbers(verdicts: list[Verdict]) -> str:
+    counted = [v for v in verdicts if v.points and math.isfinite(v.final) and v.metric == verdicts[0].metric]
+    if not counted:
+        return "no number to give"
+    firsts = np.mean([v.points[0].mean for v in counted])
+    random = next((v.random for v in counted if v.random), None)
+    end = finals(counted)
+    spread = f" from {number(end.least)} to {number(end.most)}" if not end.known and end.least < end.most else ""
+    notes = [f"mean of seeds{spread}", *([f"random {number(random.mean)}"] if random else [])]
+    return f"{number(float(firsts))} → {number(end.mid) if spread else interval_text(end)} ({', '.join(notes)})"
+
+
+def finals(verdicts: list[Verdict]) -> SeedMean:
+    """Mean over seeds of the outcome, with the one interval for it, within what the environment allows."""
+    marks = [v.yardstick for v in verdicts if v.points]
+    low = min((y.lowest for y in marks if math.isfinite(y.lowest)), default=-math.inf)
+    high = max((y.highest for y in marks if math.isfinite(y.highest)), default=math.inf)
+    return mean_over_seeds([v.final for v in verdicts], (low, high))
+
+
+def interval_text(x: SeedMean) -> str:
+    """487 [410, 500]; under five seeds, where no interval has been shown to hold, 487 (from 412 to 500)."""
+    if not x.n or x.least == x.most:  # nothing varied, which an interval of width 0 would overstate
+        return number(x.mid)
+    if not x.known:
+        return f"{number(x.mid)} (from {number(x.least)} to {number(x.most)})"
+    return f"{number(x.mid)} [{number(x.low)}, {number(x.high)}]"

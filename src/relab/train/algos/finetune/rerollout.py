@@ -1,0 +1,113 @@
+"""How good was an action? Run the world again from the same state, with it and without it, and follow a policy.
+
+    Q(s, a) ~ mean over n of: a, then the policy;    V(s) ~ mean over n of: the policy from s on;    A = Q - V
+
+A copy ends with its episode, or is cut after `cut` steps; what it may have lost is bounded (equations.cut_bias). Copies
+fill a fixed number of slots: one that is over makes room for the next. What a copy earns depends on its own streams
+alone, so that slots change the speed and, by a network's rounding, a last bit.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from relab.train.envs.base import Worlds
+from relab.train.kernels.rng import mix
+from relab.train.rollout import Policy
+
+
+class Reruns(NamedTuple):
+    """What n copies of each of S states earned, discounted."""
+
+    q_SN: np.ndarray
+    v_SN: np.ndarray
+    cut: float  # share of the copies that were not over when they were cut
+    sim_steps: int
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What every copy is: row j of S x 2 x N, first those with the action."""
+
+    state_J: np.ndarray  # index of its state
+    with_action_J: np.ndarray  # bool
+    noise_J: np.ndarray  # its stream for actions
+    world_J: np.ndarray  # its stream for the world
+
+
+def plan(states: int, n: int, common: bool, draw: np.random.Generator) -> Plan:
+    """With common random numbers the k-th copy with the action and the k-th without draw the same."""
+    kinds = 1 if common else 2
+    noise, world = (np.broadcast_to(draw.integers(2**63, size=(states, kinds, n)), (states, 2, n)) for _ in range(2))
+    state = np.repeat(np.arange(states), 2 * n)
+    with_action = np.tile(np.repeat([True, False], n), states)
+    return Plan(state, with_action, mix(noise.reshape(-1)), mix(world.reshape(-1)))
+
+
+def reruns(
+    worlds: Worlds,
+    policy: Policy,
+    snaps: dict[str, np.ndarray],
+    action_S: np.ndarray,
+    n: int,
+    gamma: float,
+    cut: int,
+    common: bool,
+    draw: np.random.Generator,
+) -> Reruns:
+    """`snaps`: rows of Worlds.snapshot, one a state; `action_S`: what was done there, in the environment's units."""
+    copies = plan(len(action_S), n, common, draw)
+    before = worlds.sim_steps
+    slots = Slots(worlds, snaps, copies)
+    while slots.busy.any():
+        slots.step(policy, action_S, gamma, cut)
+    total = slots.total.reshape(len(action_S), 2, n)
+    return Reruns(total[:, 0], total[:, 1], float(slots.cut.mean()), worlds.sim_steps - before)
+
+
+class Slots:
+    """Copies on their way: each slot runs one, then the next that waits."""
+
+    def __init__(self, worlds: Worlds, snaps: dict[str, np.ndarray], copies: Plan):
+        self.worlds, self.snaps, self.copies = worlds, snaps, copies
+        J = len(copies.state_J)
+        self.total, self.cut, self.waiting = np.zeros(J), np.zeros(J, bool), 0
+        self.copy_N, self.age_N = np.zeros(worlds.n, np.int64), np.zeros(worlds.n, np.int64)
+        self.noise_N, self.busy = np.zeros(worlds.n, np.uint64), np.zeros(worlds.n, bool)
+        self.fill(np.arange(worlds.n))
+
+    def fill(self, free: np.ndarray) -> None:
+        """Give free slots the copies that wait, as far as there are any; every slot once, at the start."""
+        rows = free[: len(self.copies.state_J) - self.waiting]
+        self.busy[free] = False
+        if not rows.size:
+            return
+        copy = self.waiting + np.arange(rows.size)
+        self.waiting += rows.size
+        self.worlds.restore(self.snaps, rows, self.copies.state_J[copy])
+        self.worlds.state.rng[rows] = self.copies.world_J[copy]
+        self.copy_N[rows], self.age_N[rows], self.noise_N[rows] = copy, 0, self.copies.noise_J[copy]
+        self.busy[rows] = True
+
+    def step(self, policy: Policy, action_S: np.ndarray, gamma: float, cut: int) -> None:
+        N, copy = self.worlds.n, self.copy_N
+        acted = policy.act(self.worlds.obs.reshape(N, -1), np.zeros((N, 0), np.float32), self.noise_N)
+        action = np.array(policy.to_env(acted.action))
+        first = self.busy & (self.age_N == 0) & self.copies.with_action_J[copy]  # its own draw is made, and not used
+        action[first] = action_S[self.copies.state_J[copy[first]]]
+        step = self.worlds.step(action.reshape(self.worlds.action_shape))
+        busy = np.flatnonzero(self.busy)
+        self.total[copy[busy]] += gamma ** self.age_N[busy] * step.reward[busy, 0]
+        self.age_N += 1
+        ended = (step.terminated | step.truncated)[:, 0]
+        over = self.busy & (ended | (self.age_N >= cut))
+        self.cut[copy[over & ~ended]] = True
+        if over.any():
+            self.fill(np.flatnonzero(over))
+
+
+def make_worlds(env: Any, states: int, n: int, slots: int) -> Worlds:
+    return Worlds(env, min(slots, 2 * n * states))

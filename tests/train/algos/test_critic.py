@@ -1,0 +1,39 @@
+"""Does a critic that is fitted to a policy's returns know the known values, and stay what it was to fine-tuning?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from relab.base.jsonl import read_jsonl
+from relab.train import checkpoint
+from relab.train.fresh import load_agent
+from small_runs import run
+
+SMALL = {"algo": "critic", "env": "ladder-discount", "total_steps": "40", "algo__envs": "20", "algo__steps": "21",
+         "algo__hidden": "[16]", "algo__minibatches": "7", "algo__lr": "0.01", "eval__every": "0",
+         "eval__episodes": "2"}  # fmt: skip
+
+
+def test_it_learns_the_known_values_and_leaves_the_policy(tmp_path: Path) -> None:
+    """`discount` is worth gamma, then 1; the last rows of each world, whose episode is not over, are left out."""
+    run(tmp_path / "v", **SMALL)
+    _, _, agent, _ = load_agent(tmp_path / "v", "latest")
+    v = agent.value(np.array([[0.0], [1.0]], np.float32), np.zeros((2, 0), np.float32))
+    np.testing.assert_allclose(v, [0.8, 1.0], atol=0.02)
+    before, after = (checkpoint.load(tmp_path / "v" / "checkpoints", step)[0]["params"] for step in ("0", "latest"))
+    assert all(np.array_equal(before[name], after[name]) for name in before if name.startswith("actor"))
+    rows = read_jsonl(tmp_path / "v" / "metrics.jsonl")[0]
+    assert rows[-1]["value/val_loss"] < 1e-3 < rows[0]["value/val_loss"]
+    assert rows[-1]["data/transitions"] == 20 * 20
+    assert rows[-1]["data/env_steps"] == 20 * 21
+
+
+def test_fine_tuning_begins_with_it(tmp_path: Path) -> None:
+    run(tmp_path / "v", **SMALL)
+    fitted = checkpoint.load(tmp_path / "v" / "checkpoints", "latest")[0]["params"]
+    run(tmp_path / "tuned", algo="finetune", env="ladder-discount", total_steps="1", algo__envs="4", algo__steps="4",
+        algo__hidden="[16]", algo__minibatches="2", eval__every="0", algo__critic_from="v")  # fmt: skip
+    begun = checkpoint.load(tmp_path / "tuned" / "checkpoints", "0")[0]["params"]
+    np.testing.assert_array_equal(begun["critic/0/weight"], fitted["critic/0/weight"])

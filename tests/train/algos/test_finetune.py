@@ -1,0 +1,288 @@
+"""Does fine-tuning do what it says? Estimators against known values, re-rollouts, fixed data, starts, same bytes."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from relab.base.jsonl import read_jsonl
+from relab.base.streams import world_seeds
+from relab.config.base import ConfigError
+from relab.config.finetune import FineTune
+from relab.train import checkpoint, session
+from relab.train.algos import finetune
+from relab.train.algos.finetune import equations, estimates, gathering, rerollout
+from relab.train.check_algo import check_algo
+from relab.train.contract import Setup, Stopwatch
+from relab.train.envs.base import Worlds
+from relab.train.envs.ladder import Both, Discount
+from relab.train.envs.pendulum import Pendulum
+from small_runs import fingerprint, run
+
+SMALL = {"algo": "finetune", "env": "ladder-both", "total_steps": "6", "algo__envs": "8", "algo__steps": "8",
+         "algo__hidden": "[16]", "algo__epochs": "2", "algo__minibatches": "2", "eval__every": "3", "save__every": "1",
+         "eval__episodes": "4"}  # fmt: skip
+AGAIN = {"algo__advantage": "rerollout", "algo__update": "awr", "algo__mc_samples": "2", "algo__slots": "16"}
+FIXED = {"algo__data": "fixed", "algo__update": "awr"}
+WAYS = [
+    {}, {"algo__advantage": "mc", "algo__update": "awr"}, AGAIN, {**AGAIN, "algo__update": "ppo", "algo__states": "20"},
+    {**FIXED, "algo__advantage": "gae", "algo__warmup": "1"}, {**FIXED, **AGAIN, "algo__follow": "start"},
+    {**FIXED, "algo__advantage": "iql", "algo__fit_epochs": "3", "algo__n_step": "2"},
+]  # fmt: skip
+
+
+def state_of(env: Any, **settings: Any) -> finetune.State:
+    cfg = FineTune(envs=16, steps=4, minibatches=2, hidden=(8,), **settings)
+    return finetune.init(Setup(env, cfg, 3, 10))
+
+
+def gathered(s: finetune.State) -> gathering.Gathered:
+    p = s.ppo
+    return gathering.gather(p.worlds, p.agent, p.traj, p.cursor, keep_worlds=True)
+
+
+# ---- The ladder
+
+
+def test_reruns_know_the_value_of_two_steps_and_of_one() -> None:
+    """`discount` pays 1 at its end: from the first state gamma, from the second 1, with any action and without."""
+    s = state_of(Discount(), advantage="rerollout", mc_samples=2)
+    batch = gathered(s)
+    made = estimates.by_rerollout(s, batch)
+    v = np.where(batch.obs[..., 0] == 0, 0.8, 1.0)
+    np.testing.assert_allclose(made.adv_TB, 0.0, atol=1e-7)
+    assert made.facts["value/v_mean"] == pytest.approx(v.mean())
+    assert made.facts["value/q_std"] == pytest.approx(v.std())
+
+
+@pytest.mark.parametrize("common", [True, False])
+def test_rerolled_advantages_are_unbiased_within_their_noise(common: bool) -> None:
+    """`both` pays +-1 for the right action; a fresh policy takes it about half of the time: A = r - E r."""
+    s = state_of(Both(), advantage="rerollout", mc_samples=64, common_noise=common)
+    batch = gathered(s)
+    made = estimates.by_rerollout(s, batch)
+    p_right = np.exp(right_logp(s, batch.obs))
+    true = batch.reward - (2 * p_right - 1)
+    error = (made.adv_TB - true).reshape(-1)
+    per_row = 2 * np.sqrt(p_right * (1 - p_right) / 64)  # the deviation of a mean of 64 draws of +-1
+    assert np.abs(error).max() < 5 * per_row.max()
+    assert abs(error.mean()) < 4 * per_row.mean() / len(error) ** 0.5
+    assert made.facts["data/advantage_noise"] == pytest.approx(per_row.mean(), rel=0.1)
+
+
+def right_logp(s: finetune.State, obs_TBD: np.ndarray) -> np.ndarray:
+    out = s.ppo.agent.run("actor", obs_TBD.reshape(-1, 1))
+    logp = out - np.log(np.exp(out).sum(1, keepdims=True))
+    right = (obs_TBD.reshape(-1) > 0).astype(int)
+    return logp[np.arange(len(right)), right].reshape(obs_TBD.shape[:2])
+
+
+@pytest.mark.parametrize("way", ["gae", "mc"])
+def test_returns_against_a_critic_of_known_values(way: str) -> None:
+    """With the critic at 0 the advantage of `discount` is its return: gamma, or with lambda what it bootstraps."""
+    s = state_of(Discount(), advantage=way, lam=0.5)
+    s.ppo.agent.params.flat.zero_()
+    batch = gathered(s)
+    made = estimates.by_critic(s, batch)
+    second, cut = batch.obs[:-1, :, 0] == 1, batch.obs[:-1, :, 0] == 0
+    np.testing.assert_allclose(made.adv_TB[:-1][second], 1.0)
+    np.testing.assert_allclose(made.adv_TB[:-1][cut], 0.8 * (0.5 if way == "gae" else 1.0))
+
+
+def test_iql_finds_the_better_action_in_data() -> None:
+    s = state_of(Both(), data="fixed", update="awr", advantage="iql", fit_epochs=150, patience=150, fit_lr=0.01)
+    batch = gathered(s)
+    made = estimates.by_iql(s, batch)
+    assert equations.spearman(made.adv_TB.reshape(-1), batch.reward.reshape(-1)) > 0.7
+
+
+@pytest.mark.parametrize("update", ["ppo", "awr"])
+def test_rerollouts_teach_the_right_action(update: str) -> None:
+    s = state_of(Both(), advantage="rerollout", update=update, mc_samples=4, lr=0.01, epochs=10)
+    for _ in range(8):
+        row = finetune.iterate(s, Stopwatch())
+    assert row["return/mean"] > 0.9
+
+
+# ---- Re-rollouts
+
+
+def test_slots_change_nothing_but_the_speed() -> None:
+    env = Pendulum()
+    worlds = Worlds(env, 6)
+    worlds.reset(world_seeds(0, "env", 6))
+    s = finetune.init(Setup(env, FineTune(envs=6, steps=4, minibatches=2, hidden=(8,)), 3, 10))
+    action = np.linspace(-2, 2, 6, dtype=np.float32)[:, None]
+    totals = []
+    for slots in (3, 36):
+        again = rerollout.reruns(Worlds(env, slots), s.ppo.agent, worlds.snapshot(), action, 3, 0.9, 7, True,
+                                 np.random.default_rng(0))  # fmt: skip
+        totals.append(np.stack([again.q_SN, again.v_SN]))
+    np.testing.assert_allclose(totals[0], totals[1], rtol=1e-5)  # a network's last bit depends on the number of rows
+    assert again.cut == 1.0
+
+
+def test_a_copy_with_its_own_draw_is_one_without() -> None:
+    """The action that the policy would have drawn by itself changes nothing: Q and V are then the same bytes."""
+    env = Pendulum()
+    worlds = Worlds(env, 4)
+    worlds.reset(world_seeds(0, "env", 4))
+    s = finetune.init(Setup(env, FineTune(envs=4, steps=4, minibatches=2, hidden=(8,)), 3, 10))
+    copies = rerollout.plan(4, 1, True, np.random.default_rng(5))
+    streams = copies.noise_J[copies.with_action_J].copy()
+    drawn = s.ppo.agent.act(worlds.obs.reshape(4, -1), np.zeros((4, 0), np.float32), streams).action
+    again = rerollout.reruns(Worlds(env, 8), s.ppo.agent, worlds.snapshot(), s.ppo.agent.to_env(drawn), 1, 0.9, 6, True,
+                             np.random.default_rng(5))  # fmt: skip
+    np.testing.assert_array_equal(again.q_SN, again.v_SN)
+
+
+def test_every_step_of_a_world_is_counted(tmp_path: Path) -> None:
+    run(tmp_path / "a", **SMALL, **AGAIN)
+    last = read_jsonl(tmp_path / "a" / "metrics.jsonl")[0][-1]
+    assert last["data/env_steps"] == 6 * 64
+    assert last["data/rerun_steps"] >= 6 * 64 * 4  # copies of one step each
+    assert last["data/sim_steps"] == last["data/env_steps"] + last["data/rerun_steps"] + last["data/eval_steps"]
+
+
+# ---- What standardised advantages can tell
+
+
+@pytest.mark.parametrize("update", ["ppo", "awr"])
+def test_scale_and_mean_of_standardised_advantages_cannot_matter(update: str, tmp_path: Path) -> None:
+    """Twenty times the rewards, and a constant on every advantage: the same policy, to rounding."""
+    flats = []
+    for scale, shift in ((1.0, 0.0), (16.0, 0.0), (1.0, 8.0)):
+        s = state_of(Both(), advantage="rerollout", update=update, mc_samples=4, reward_scale=scale)
+        for _ in range(3):
+            s.batch = gathered(s)
+            made = estimates.estimate(s, s.batch)
+            finetune.learn(s, replace(made, adv_TB=made.adv_TB + shift))
+        flats.append(s.ppo.agent.params.flat.numpy().copy())
+    np.testing.assert_allclose(flats[1], flats[0], atol=2e-5)
+    np.testing.assert_allclose(flats[2], flats[0], atol=2e-4)
+
+
+# ---- Bytes
+
+
+@pytest.mark.parametrize("way", range(len(WAYS)))
+def test_resumed_in_the_middle_it_has_the_same_bytes(way: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Killed between two steps of a re-rollout, or of an update where there is none."""
+    settings = {**SMALL, **WAYS[way]}
+    run(tmp_path / "whole", **settings)
+    calls, real = iter(range(1000)), finetune.learn
+
+    def killed(*args: Any) -> Any:
+        if next(calls) == 3:
+            raise SystemError("killed")
+        return real(*args)
+
+    target = (rerollout.Slots, "step") if settings.get("algo__advantage") == "rerollout" else (finetune, "learn")
+    real = getattr(*target)
+    with monkeypatch.context() as patch:
+        patch.setattr(*target, killed)
+        with pytest.raises(SystemError):
+            run(tmp_path / "parts", **settings)
+    assert session.resume(tmp_path / "parts").status == "finished"
+    assert fingerprint(tmp_path / "parts") == fingerprint(tmp_path / "whole")
+
+
+def test_it_keeps_the_contract_with_reruns_on_fixed_data() -> None:
+    typed = {key.replace("__", "."): value for key, value in {**SMALL, **FIXED, **AGAIN}.items()}
+    check_algo(typed | {"total_steps": "8"})
+
+
+# ---- Fixed data
+
+
+def test_another_run_takes_a_fixed_batch_over(tmp_path: Path) -> None:
+    first, second = ({**SMALL, **FIXED, **AGAIN} for _ in range(2))
+    run(tmp_path / "first", **first)
+    run(tmp_path / "second", **second, algo__fixed_from="first", seed="9")
+    rows = [(tmp_path / name / "data" / "fixed" / "00000000.rows").read_bytes() for name in ("first", "second")]
+    assert rows[0] == rows[1]
+    last = read_jsonl(tmp_path / "second" / "metrics.jsonl")[0][-1]
+    assert last["data/env_steps"] == 0
+    with pytest.raises(ConfigError, match="must be as large as this run's"):
+        run(tmp_path / "third", **{**second, "algo__envs": "4"}, algo__fixed_from="first")
+
+
+# ---- Starts
+
+
+def test_critic_and_noise_of_the_start(tmp_path: Path) -> None:
+    base = {"env": "pendulum", "total_steps": "256", "algo__hidden": "[8]"}
+    run(tmp_path / "start", algo="ppo", **base)
+    weights = checkpoint.load(tmp_path / "start" / "checkpoints", "latest")[0]["params"]
+    small = {**SMALL, "env": "pendulum", "algo__hidden": "[8]", "total_steps": "1", "start_from": "start"}
+    for name, critic, kept in (("reset", {}, False), ("same", {"algo__critic": "start"}, True),
+                               ("other", {"algo__critic_from": "start"}, True)):  # fmt: skip
+        run(tmp_path / name, **small, **critic, algo__log_std="-1.5")
+        begun = checkpoint.load(tmp_path / name / "checkpoints", "0")[0]["params"]
+        np.testing.assert_array_equal(begun["actor/0/weight"], weights["actor/0/weight"])
+        assert np.array_equal(begun["critic/0/weight"], weights["critic/0/weight"]) == kept
+        assert (begun["log_std"] == -1.5).all()
+
+
+def test_a_critic_of_its_own_size_and_a_warm_up_that_leaves_the_policy(tmp_path: Path) -> None:
+    run(tmp_path / "big", **{**SMALL, "total_steps": "2"}, algo__critic_hidden="[32,32]", algo__warmup="2")
+    before, after = (checkpoint.load(tmp_path / "big" / "checkpoints", step)[0]["params"] for step in ("0", "2"))
+    assert before["critic/1/weight"].shape == (32, 32)
+    assert not np.array_equal(before["critic/1/weight"], after["critic/1/weight"])
+    for name in before:
+        if name.startswith("actor"):
+            np.testing.assert_array_equal(before[name], after[name])
+
+
+def test_a_solved_start_is_refused_unless_it_is_wanted(monkeypatch: pytest.MonkeyPatch) -> None:
+    from relab.train.algos.finetune import starting
+
+    env = Both()
+    env.spec = replace(env.spec, outcome="success")
+    s = state_of(env)
+    won = [{"success": True}] * 100
+    played = SimpleNamespace(sim_steps=7, episodes={"det": won})
+    monkeypatch.setattr(starting.rollout, "evaluate", lambda *args, **more: played)
+    with pytest.raises(ConfigError, match=r"at most 95% .* in 100% of 100.*solved_start=true"):
+        finetune.follow_weights(s)
+    finetune.follow_weights(replace(s, cfg=replace(s.cfg, solved_start=True)))
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"advantage": "iql"}, "use data=fixed"),
+        ({"data": "fixed"}, "use update=awr"),
+        ({"data_from": ("a",)}, "use advantage=iql"),
+        ({"advantage": "rerollout", "critic_from": "a"}, "which has none"),
+        ({"states": 8}, "use advantage=rerollout"),
+        ({"fixed_from": "a"}, "use data=fixed"),
+        ({"advantage": "rerollout", "warmup": 2}, "use warmup=0"),
+        ({"rnn": "gru", "steps": 16, "bptt": 16}, "without a recurrent layer"),
+        ({"update": "awr", "lr_schedule": "adaptive_kl", "target_kl": 0.1}, "constant or linear"),
+        ({"expectile": 1.0}, "expectile"),
+    ],
+)
+def test_what_makes_no_sense_together_is_refused_with_the_remedy(settings: dict[str, Any], words: str) -> None:
+    with pytest.raises(ConfigError, match=words):
+        FineTune(**{"minibatches": 5, **settings}).check()
+
+
+def test_a_policy_of_another_environment_is_refused(tmp_path: Path) -> None:
+    run(tmp_path / "other", algo="ppo", env="cartpole", total_steps="128")
+    with pytest.raises(ConfigError, match=r"`follow` must be a policy for ladder-both-v1, but other was trained for"):
+        run(tmp_path / "a", **{**SMALL, **AGAIN, "algo__follow": "other"})
+    with pytest.raises(ConfigError, match="`follow` must name a run"):
+        run(tmp_path / "b", **{**SMALL, **AGAIN, "algo__follow": "nobody"})
+
+
+def test_fixed_data_say_what_they_hold(tmp_path: Path) -> None:
+    run(tmp_path / "a", **{**SMALL, **FIXED, **AGAIN})
+    said = json.loads((tmp_path / "a" / "data" / "fixed" / "fields.json").read_text())
+    assert {f["name"] for f in said["fields"]} >= {"obs", "action", "logp", "reward", "next_obs", "world.state.seen"}
