@@ -99,6 +99,21 @@ class ValueVsRerun:
 
 
 @dataclass(frozen=True)
+class ActionRanking:
+    """Does the critic know which of several actions is better?"""
+
+    enabled: bool = True  # whether it is asked
+    starts: int = 32  # worlds whose state is looked at, each somewhere in the policy's own first steps
+    spread: int = 40  # steps over which the looked-at states are spread
+    actions: int = 5  # that are drawn in each of them
+    truth: int = 32  # re-rollouts that tell what an action is worth, besides those that are shown beside the critic
+    cut: int = 25  # steps of a re-rollout at most
+
+    def check(self) -> None:
+        at_least(self, "action_ranking", starts=2, spread=1, actions=2, truth=1, cut=1)
+
+
+@dataclass(frozen=True)
 class DreamVsWorld:
     """Do dreams earn what the world pays?"""
 
@@ -135,6 +150,7 @@ class Probes:
     stability: Stability = field(default_factory=Stability)  # of its update
     q_kernel: QKernel = field(default_factory=QKernel)  # of its errors
     value_vs_rerun: ValueVsRerun = field(default_factory=ValueVsRerun)  # of states, against what is earned from them
+    action_ranking: ActionRanking = field(default_factory=ActionRanking)  # of the critic, against worlds run again
     dream_vs_world: DreamVsWorld = field(default_factory=DreamVsWorld)  # returns of a world model
     open_loop: OpenLoop = field(default_factory=OpenLoop)  # its predictions
 

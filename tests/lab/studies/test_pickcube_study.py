@@ -56,7 +56,7 @@ def test_the_page_shows_every_seed_and_names_what_is_missing() -> None:
     text = page(made)
     assert "| `a` | 90, 90 | 90.0 % | 50.0 % | 100.0 % | 70.0 % | 2,000 | 90,000 |" in text
     assert "no weight by more than 1e-07" in text
-    assert "Not run: samples" in text
+    assert "Not run: advantage" in text
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -24,6 +24,8 @@ PROBES: dict[str, tuple[str, tuple[str, ...], str]] = {
                  "how do temporal differences at two times go together?"),
     "value_vs_rerun": ("relab.train.probes.value_vs_rerun:value_vs_rerun", (),
                        "does the critic believe what the policy earns?"),
+    "action_ranking": ("relab.train.probes.action_ranking:action_ranking", ("finetune", "critic"),
+                       "does the critic know which of several actions is better?"),
     "dream_vs_world": ("relab.train.probes.dream_vs_world:dream_vs_world", ("dreamer",),
                        "do dreams earn what the world pays, from the same states?"),
     "open_loop": ("relab.train.probes.open_loop:open_loop", ("dreamer",),

@@ -21,18 +21,18 @@ def plan(full: bool) -> list[Step]:
     """In the order of what they are worth; arms that an earlier question trained are not trained again."""
     listed = [
         Step("standard", "scale of standardised advantages: the same weights?", 60, steps.standard),
-        question("samples", "1, 4 or 16 re-rollouts of each state", 10 * RERUN_S + 5 * 3 * RERUN_S),
-        question("follow", "re-rollouts follow the current policy, or the best", 5 * RERUN_S),
-        question("online", "batches collected anew, or one", 2 * RERUN_S),
-        question("equal", "re-rollouts or GAE at as many steps of batches, and of the simulator", 20 * RERUN_S),
         question("gamma", "discount 0.8 or 0.99", 10 * GAE_S),
         question("advantage", "GAE or Monte-Carlo returns", 5 * GAE_S),
         question("update", "PPO or AWR at as many updates", 5 * GAE_S),
+        question("follow", "re-rollouts follow the current policy, or the best", 10 * RERUN_S),
+        question("online", "batches collected anew, or one", 2 * RERUN_S),
+        question("critic", "a critic that begins anew, or fitted before, to whose values", 12 * GAE_S),
         question("tricks", "scaled rewards, a larger critic", 30 * GAE_S),
-        question("fixed_follow", "on fixed data: follow the data's policy, or the best", 10 * RERUN_S),
         question("expectile", "IQL: expectile 0.5, 0.7, 0.9", 15 * IQL_S),
         question("iql_data", "IQL: the start's own data, or of several policies", 10 * IQL_S),
-        question("critic", "a critic that begins anew, or fitted before, to whose values", 12 * GAE_S),
+        question("fixed_follow", "on fixed data: follow the data's policy, or the best", 10 * RERUN_S),
+        question("samples", "1, 4 or 16 re-rollouts of each state", 5 * 4 * RERUN_S),
+        question("equal", "re-rollouts or GAE at as many steps of batches, and of the simulator", 20 * RERUN_S),
         question("beta", "temperature 0.1, 0.5, 1, 2", 15 * RERUN_S),
     ]
     return listed

@@ -6,8 +6,8 @@ from typing import Any
 
 from relab.lab.studies import StepResult
 
-QUESTIONS = ("samples", "follow", "online", "gamma", "advantage", "update", "tricks", "critic", "fixed_follow",
-             "expectile", "iql_data", "equal", "beta")  # fmt: skip
+QUESTIONS = ("gamma", "advantage", "update", "follow", "online", "critic", "tricks", "expectile", "iql_data",
+             "fixed_follow", "samples", "equal", "beta")  # fmt: skip
 
 
 def page(results: dict[str, StepResult]) -> str:
