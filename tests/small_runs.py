@@ -25,7 +25,8 @@ DREAMS = {  # of Dreamer, in a second
     "algo.stoch": "4", "algo.units": "8", "algo.imagine": "3", "algo.updates_per_step": "0.25", "algo.bins": "11",
     "algo.lr": "1e-3", "algo.lr_warmup": "0", "eval.episodes": "2", "eval.every": "0",
     "algo.latents": "none", "algo.acting_rate": "1.0", "algo.norm_obs": "false", "algo.lr_until": "1.0",
-    "algo.obs_scale": "1.0", "algo.ends": "0.0",
+    "algo.lam": "0.95", "algo.slow_scale": "1.0", "algo.free_bits": "clamp", "algo.obs_scale": "1.0",
+    "algo.ends": "0.0",
 }  # fmt: skip
 
 

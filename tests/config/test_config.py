@@ -439,7 +439,7 @@ def test_keys_given_before_any_name_belong_to_the_final_one(tmp_path):
 
 
 def test_a_key_of_another_algorithm_is_said_to_be_its():
-    with pytest.raises(ConfigError, match=r"unknown key `clip`; it is a setting of finetune and ppo"):
+    with pytest.raises(ConfigError, match=r"unknown key `clip`; it is a setting of critic, finetune and ppo"):
         resolve([cli("algo=dqn", "env=cartpole", "clip=0.2")])
     with pytest.raises(ConfigError, match=r"unknown key `algo.temperature`; it is a setting of sac"):
         resolve([cli("algo=dqn", "env=cartpole", "algo.temperature=0.2")])

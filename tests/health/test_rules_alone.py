@@ -219,3 +219,13 @@ def test_steps_that_leave_the_reruns_out_are_named():
                "data/eval_steps": np.arange(1, 11) * 5_000.0}  # fmt: skip
     assert told("uncounted-steps", columns, TUNED) is not None
     assert told("uncounted-steps", columns | {"data/sim_steps": np.arange(1, 11) * 5_500.0}, TUNED) is None
+
+
+@pytest.mark.parametrize(("level", "expected"), [(20.0, Finding), (499.0, type(None))])
+def test_a_posterior_that_says_little_is_no_fault_where_the_task_is_solved(level, expected):
+    """CartPole at 500 with a KL of 0.28 nats: what is predicted needs no telling."""
+    columns = {"model/kl": np.full(40, 0.28), "model/prior_entropy": np.full(40, 15.8)}
+    columns |= {"model/post_entropy": np.full(40, 15.6), "return/mean": np.full(40, level)}
+    spec = {"random": {"return_mean": 20.0, "return_std": 8.0, "n": 100}, "reward_high": 1.0, "horizon": 500}
+    answer = asked("posterior-collapsed", made(columns, {"algo": {"name": "dreamer"}}, {"spec": spec}))
+    assert isinstance(answer, expected)

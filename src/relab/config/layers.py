@@ -203,8 +203,8 @@ def whose(word: str) -> str:
     section, _, tail = word.rpartition(".")
     owners = registry.algos_with(tail) if section in ("", "algo") else []
     worlds = registry.envs_with(tail) if section in ("", "env") else []
-    if owners or worlds:
-        return f"; it is a setting of {' and '.join([*owners, *worlds])}"
+    if known := [*owners, *worlds]:
+        return f"; it is a setting of {' and '.join([', '.join(known[:-1]), known[-1]] if known[1:] else known)}"
     follows = registry.followed_by(tail) if section in ("", "algo") else ""
     return f"; it is not set but follows, from {follows}" if follows else ""
 

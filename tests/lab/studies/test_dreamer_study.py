@@ -35,6 +35,15 @@ def test_questions_can_be_asked(name: str, tmp_path: Path) -> None:
     assert len(cells) == len(question.seeds) * len(question.variants)
 
 
+def test_questions_are_asked_of_the_shipped_step_sizes() -> None:
+    """Their runs are shorter; the step size is to be the same at every step all the same."""
+    shipped = layers.resolve([Layer("shipped", steps.RECIPE)]).config
+    asked = layers.resolve([Layer("question", experiment.load(steps.HERE / "parts.yaml").base)]).config
+    slopes = [(1 - cfg.algo.lr_final) / (cfg.algo.lr_until * cfg.total_steps) for cfg in (shipped, asked)]
+    assert slopes[0] == pytest.approx(slopes[1], rel=1e-5)
+    assert (shipped.algo.lr, shipped.algo.imagine) == (asked.algo.lr, asked.algo.imagine)
+
+
 @pytest.mark.parametrize("path", SETTINGS, ids=lambda path: path.stem)
 def test_settings_of_the_log_can_be_trained(path: Path) -> None:
     cfg = layers.resolve([Layer(path.stem, layers.read_yaml(path))]).config
@@ -49,6 +58,7 @@ def test_settings_of_the_log_take_nothing_over_from_the_recipe(path: Path) -> No
     assert (algo.latents, algo.acting_rate, algo.lr_until, algo.lr_final) == ("none", 1.0, 1.0, 1.0)
     assert not algo.norm_obs
     assert (algo.obs_scale, algo.ends) == (1.0, 0.0)
+    assert (algo.lam, algo.slow_scale, algo.free_bits) == (0.95, 1.0, "clamp" if early else "straight")
     assert algo.imagine <= 15
     assert algo.gamma == (0.99 if early else 0.997)
 
@@ -96,7 +106,6 @@ def test_solved_and_kept(returns: list[float], solved: int | None, lowest: float
 
 def test_seeds_are_trained_kept_and_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(steps, "RECIPE", steps.RECIPE | TINY)
-    monkeypatch.setattr(steps, "LONGER", {})
     monkeypatch.setattr(steps, "SEEDS", range(2))
     first = steps.seeds(tmp_path, 1, lambda text: None)
     assert first == steps.seeds(tmp_path, 1, lambda text: None)  # nothing is trained again
@@ -107,13 +116,12 @@ def test_seeds_are_trained_kept_and_shown(tmp_path: Path, monkeypatch: pytest.Mo
     assert 0 < rows[0]["updates"][-1] <= 20
     text = page({"seeds": StepResult(first, 60.0, "abc")})
     assert "0 of 2 seeds solved, 0 kept" in text
-    assert "Not run: dreams, parts" in text
+    assert "Not run: slow_critic, parts" in text
 
 
 def test_runs_of_the_steps_before_are_not_trained_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The same settings and seed at the same commit would leave the same bytes."""
     monkeypatch.setattr(steps, "RECIPE", steps.RECIPE | TINY)
-    monkeypatch.setattr(steps, "LONGER", {})
     monkeypatch.setattr(steps, "SEEDS", [1])
     steps.seeds(tmp_path / "seeds", 1, lambda text: None)
     base = "\n".join(f"  {key}: {value}" for key, value in steps.RECIPE.items())

@@ -35,6 +35,7 @@ SMALL: dict[str, dict[str, Any]] = {
     "dreamer": {"env": "cartpole", "total_steps": 400, "algo.envs": 2, "algo.steps": 16, "algo.learning_starts": 100,
                 "algo.replay": 300, "algo.sequences": 2, "algo.length": 8, "algo.deter": 16, "algo.hidden": 8,
                 "algo.stoch": 4, "algo.units": 8, "algo.imagine": 3, "algo.updates_per_step": 0.1, "algo.bins": 11,
+                "algo.acting_rate": 1.0,  # another run takes the weights that learn, not their average
                 "eval.every": 100, "eval.episodes": 2},
     "critic": {"env": "ladder-both", "total_steps": 8, "algo.envs": 12, "algo.steps": 8, "algo.hidden": [16],
                "algo.minibatches": 2, "eval.every": 2, "eval.episodes": 2},

@@ -10,8 +10,10 @@ import torch
 
 from relab.config.dreamer import Dreamer
 from relab.train.algos import dreamer
+from relab.train.algos.dreamer.agent import streams_of
 from relab.train.contract import Setup
 from relab.train.envs.cartpole import CartPole
+from relab.train.kernels.rng import mix
 
 SMALL = Dreamer(envs=2, steps=16, deter=8, hidden=8, units=8, stoch=4, bins=11, learning_starts=32, sequences=2,
                 length=8, imagine=3, lr=1e-2, lr_warmup=0, acting_rate=0.25, updates_per_step=0.25)  # fmt: skip
@@ -55,3 +57,19 @@ def test_a_checkpoint_holds_them(rate):
     assert ("acting" in tree) == (rate < 1)
     dreamer.load_agent(other.agent, tree)
     assert torch.equal(other.agent.acting.flat, s.agent.acting.flat)
+
+
+def test_the_mode_draws_latents_by_what_is_seen_and_takes_the_likeliest_action():
+    s = begun(SMALL)
+    agent, rows = s.agent, 64
+    obs = np.random.default_rng(0).normal(size=(rows, 4)).astype(np.float32)
+    memory = np.zeros((rows, agent.memory_dim), np.float32)
+    first, second = (agent.act(obs, memory, mix(np.arange(rows) + k), rows) for k in (0, 99))
+    np.testing.assert_array_equal(first.memory, second.memory)  # whatever the streams are
+    np.testing.assert_array_equal(first.action, second.action)
+    feature = torch.from_numpy(first.memory[:, : agent.cfg.deter + agent.model.latent])
+    np.testing.assert_array_equal(first.action, agent.actions.mode(agent.chooses.policy(feature)).numpy())
+    again = agent.act(np.repeat(obs[:1], rows, 0), memory, mix(np.arange(rows)), rows)
+    assert (again.memory == again.memory[0]).all()  # the same where the same is seen
+    drawn = streams_of(obs)
+    assert len(np.unique(drawn)) == rows

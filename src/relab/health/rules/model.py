@@ -66,7 +66,8 @@ def posterior_collapsed(
         posterior's entropy within 3 % of the prior's; without entropies, under 0.01 nats.
     Why: the inferred state holds nothing of the observation that was not predicted; the latent state is noise that the
         model has learned to ignore.
-    Known problems: a task without any surprise has a small KL; its prior is then certain (entropy near 0).
+    Known problems: a task without any surprise has a small KL; its prior is then certain (entropy near 0). A run at the
+        highest return there is has a state that holds what it needs, and is left alone.
     Refuted by: an observation loss that falls to its floor.
     Try: the usual weights (0.5 to 1 for dynamics, 0.1 for representation) and free bits of 1 nat.
     """
@@ -77,7 +78,8 @@ def posterior_collapsed(
         if prior < certain or abs(post / prior - 1) > entropies_apart:
             return None
         limit = of_prior * prior
-    if level >= limit:
+    end = view.standing()
+    if level >= limit or (end is not None and view.at_ceiling(end.mean)):
         return None
     return Finding(f"the latent KL is {level:.2g} nats: the posterior says nothing that the prior does not", level,
                    kl.onset(kl.values < limit), [kl.evidence(f"< {limit:.2g}")])  # fmt: skip

@@ -22,7 +22,8 @@ DREAMS = {
     "algo.learning_starts": "512", "algo.updates_per_step": "0.25", "algo.sequences": "8", "algo.length": "25",
     "algo.deter": "64", "algo.stoch": "16", "algo.bins": "41", "algo.gamma": "0.99", "algo.lr": "0.001",
     "algo.latents": "none", "algo.acting_rate": "1.0", "algo.norm_obs": "false", "algo.lr_until": "1.0",
-    "algo.obs_scale": "1.0", "algo.ends": "0.0", "algo.imagine": "15",
+    "algo.lam": "0.95", "algo.slow_scale": "1.0", "algo.free_bits": "clamp", "algo.obs_scale": "1.0",
+    "algo.ends": "0.0", "algo.imagine": "15",
     "algo.lr_warmup": "100", "algo.lr_final": "1.0", "probes.every": "4", "probes.value_vs_rerun.starts": "16",
     "probes.value_vs_rerun.reruns": "2", "probes.dream_vs_world.repeats": "4",
 }  # fmt: skip

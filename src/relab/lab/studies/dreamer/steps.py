@@ -14,19 +14,17 @@ from relab.record.history import History
 HERE = Path(__file__).parent
 SOLVED, KEPT = 475.0, 450.0  # mean of the deterministic evaluation: reached, and never below afterwards
 TIMES = 3  # as many further updates as it took to reach it
-SEEDS = range(10, 15)  # 0 and 1 have been looked at with other settings
+SEEDS = range(20, 25)  # others have been looked at with other settings
 RECIPE: dict[str, Any] = {"algo": "dreamer", "env": "cartpole"}
-# the same step sizes all along: the steps that are shipped end too soon to tell whether a late seed is kept
-LONGER = {"total_steps": 61_440, "algo.lr_until": 0.2}
 SCORE = "eval/return_det"
 
 
 def seeds(folder: Path, workers: int, say: Say) -> dict[str, Any]:
-    """The shipped settings, seed by seed, watched for half as long again as they are shipped for."""
+    """The shipped settings, seed by seed."""
     rows = []
     for seed in SEEDS:
         say(f"  seed {seed}")
-        settings = RECIPE | LONGER | {"seed": seed}
+        settings = RECIPE | {"seed": seed}
         rows.append(of_run(making.one(folder / f"s{seed}", settings, "solved and kept?", "dreamer")))
     return {"runs": rows}
 

@@ -19,7 +19,7 @@ from relab.train.algos.dreamer.fast_layers import SHARES
 from relab.train.algos.dreamer.layers import Weights
 from relab.train.algos.dreamer.world_model import MODEL, Start, WorldModel
 from relab.train.kernels.crew import Crew
-from relab.train.kernels.rng import fill_uniform
+from relab.train.kernels.rng import fill_uniform, mix
 from relab.train.nets.heads import Head
 from relab.train.rollout import Acted
 
@@ -87,8 +87,9 @@ class Agent:
     def act(self, obs_BD: np.ndarray, memory_BM: np.ndarray, rng_B: np.ndarray, n_mode: int = 0) -> Acted:
         uniform = np.empty((len(obs_BD), self.cfg.stoch + self.actions.draws))
         fill_uniform(rng_B, uniform)
+        fill_uniform(streams_of(obs_BD[:n_mode]), uniform[:n_mode])
         u = torch.from_numpy(uniform.astype(np.float32))
-        h, z = self.infer(obs_BD, memory_BM, u[:, : self.cfg.stoch], n_mode)
+        h, z = self.infer(obs_BD, memory_BM, u[:, : self.cfg.stoch])
         feature = torch.cat((h, z), -1)
         out = self.chooses.policy(feature)
         action = self.actions.draw(out, u[:, self.cfg.stoch :])
@@ -98,15 +99,13 @@ class Agent:
         logp = self.actions.log_prob(out, action)
         return Acted(action.numpy(), logp.numpy(), memory.numpy(), self.chooses.value(feature).numpy())
 
-    def infer(self, obs_BD: np.ndarray, memory_BM: np.ndarray, u_BS: Tensor, n_mode: int) -> tuple[Tensor, Tensor]:
-        """Memory and latents in this state; the first `n_mode` rows take the likeliest latents."""
+    def infer(self, obs_BD: np.ndarray, memory_BM: np.ndarray, u_BS: Tensor) -> tuple[Tensor, Tensor]:
+        """Memory and latents in this state."""
         m, sizes = self.sees, (self.cfg.deter, self.model.latent, self.actions.in_dim)
         h, z, action = torch.from_numpy(np.asarray(memory_BM, np.float32)).split(sizes, -1)
         seen = m.see(torch.from_numpy(np.asarray(obs_BD, np.float32)))[None]
         keep = torch.ones(1, len(obs_BD))
-        h, z, post = (x[0] for x in m.scan(seen, m.effect(action)[None], keep, u_BS[None], Start(h, z)))
-        if n_mode:
-            z[:n_mode] = equations.mode(post[:n_mode]).flatten(-2)
+        h, z, _ = (x[0] for x in m.scan(seen, m.effect(action)[None], keep, u_BS[None], Start(h, z)))
         return h, z
 
     def to_env(self, action: np.ndarray) -> np.ndarray:
@@ -114,7 +113,18 @@ class Agent:
 
     @torch.no_grad()
     def value(self, obs_BD: np.ndarray, memory_BM: np.ndarray) -> np.ndarray:
-        """The critic's word, with the likeliest latents, for probes."""
-        rows = len(obs_BD)
-        h, z = self.infer(obs_BD, memory_BM, torch.zeros(rows, self.cfg.stoch), rows)
+        """The critic's word, with latents as `det` draws them, for probes."""
+        uniform = np.empty((len(obs_BD), self.cfg.stoch))
+        fill_uniform(streams_of(obs_BD), uniform)
+        h, z = self.infer(obs_BD, memory_BM, torch.from_numpy(uniform.astype(np.float32)))
         return self.chooses.value(torch.cat((h, z), -1)).numpy()
+
+
+def streams_of(obs_BD: np.ndarray) -> np.ndarray:
+    """A stream for each row that follows from what is seen alone.
+
+    Actions can be the likeliest ones, latents cannot: all at their likeliest is a state that is hardly ever drawn, of
+    which neither memory nor actor have learned anything. So `det` draws them, the same ones wherever the same is seen.
+    """
+    bits = np.ascontiguousarray(obs_BD, np.float32).view(np.uint32).astype(np.uint64)
+    return mix((bits * mix(np.arange(bits.shape[1]))).sum(-1))

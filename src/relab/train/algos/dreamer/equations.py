@@ -107,11 +107,6 @@ def sample(probs: Tensor, uniform: Tensor) -> Tensor:
     return hot + (probs - probs.detach()) if probs.requires_grad else hot
 
 
-def mode(probs: Tensor) -> Tensor:
-    """One-hot of the likeliest classes: [..., classes, S]."""
-    return torch.zeros_like(probs).scatter_(-2, probs.argmax(-2, keepdim=True), 1.0)
-
-
 def kl(p: Tensor, q: Tensor) -> Tensor:
     """KL(p || q) of independent categoricals, summed over them: probabilities [..., classes, S] -> [...] in nats."""
     return (p * (p.log() - q.log())).sum((-2, -1))
