@@ -195,4 +195,4 @@ def test_next_tells_of_a_try_without_an_answer(here: Path, capsys: pytest.Captur
     assert cli.main(["next", "lr100"]) == 0
     out = capsys.readouterr().out
     assert out.startswith("lr100: algo.lr 0.3 -> 0.003\n")
-    assert "asked      before, and not answered: cannot tell yet with 3 and 3 seeds (experiments/open)" in out
+    assert "asked       before, and not answered: cannot tell yet with 3 and 3 seeds (experiments/open)" in out

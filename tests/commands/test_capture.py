@@ -104,7 +104,7 @@ def test_the_logger_file_runs_on_python_3_8_without_dependencies():
     source = Path(logger.__file__).read_text()
     tree = ast.parse(source, feature_version=(3, 8))
     top = {alias.name for node in tree.body if isinstance(node, ast.Import) for alias in node.names}
-    assert top <= {"errno", "json", "math", "os", "platform", "re", "sys", "time"}
+    assert top <= {"errno", "functools", "json", "math", "os", "platform", "re", "sys", "time"}
     assert not [node for node in ast.walk(tree) if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr)]
 
 

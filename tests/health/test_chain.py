@@ -40,6 +40,14 @@ def test_a_calibrated_rule_is_blamed_before_one_that_only_informs():
     assert found == {"hint": None, "still": "hint", "low": "still"}
 
 
+@pytest.mark.parametrize(("symptom", "severity"), [("warning", "warning"), ("info", "info")])
+def test_a_rule_that_calls_its_finding_a_remark_takes_that_back_where_it_did_harm(symptom, severity):
+    rules = [Rule("hasty", lambda v: None, "fault", severity="warning"), Rule("low", lambda v: None, "return")]
+    cause = Finding("m", slug="hasty", about="fault", severity="info")
+    chain.explain(rules, [cause, Finding("m", slug="low", about="return", severity=symptom)])
+    assert cause.severity == severity
+
+
 def test_a_remark_of_low_confidence_explains_nothing():
     found = explained(("hint", "fault", {"severity": "info", "confidence": "low"}), ("low", "return", {}))
     assert found["low"] is None

@@ -60,8 +60,9 @@ def test_a_rule_that_stands_nowhere_in_the_chain_is_refused():
 )
 def test_what_the_reference_shows_too_is_not_the_cause(here, there, status, value):
     (found,), _ = engine.ask_run([make("high", high)], view(x=[here], reference=view("best", x=[there])))
-    assert (found.status, found.reference) == (status, Reference("best", value))
-    assert found.to_json()["reference"] == {"run": "best", "value": value}
+    assert (found.status, found.reference) == (status, Reference("best", value, found.reference.what))
+    assert ("here 10" in found.reference.what) == (value > 1), "an unlabelled number of another run says nothing"
+    assert found.to_json()["reference"] == {"run": "best", "value": value, "what": found.reference.what}
 
 
 @pytest.mark.parametrize(

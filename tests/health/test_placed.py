@@ -27,15 +27,15 @@ def test_a_metric_that_the_table_does_not_have_is_told_without(capsys):
 
 def test_a_run_lies_somewhere_among_healthy_ones(capsys):
     sick = explained(capsys, "kl", str(histories() / "faulty" / "diverged"))
-    assert "among healthy PPO runs:" in sick
+    assert "among healthy PPO runs with discrete actions:" in sick
     assert "highest level (median of five rows in a row): " in sick
     assert "highest single value: " in sick, "one update that went too far is no level"
     assert "outside of" in sick
 
 
-def test_a_word_without_a_table_is_refused(capsys):
+def test_a_word_that_a_run_does_not_log_is_refused(capsys):
     assert cli.main(["explain", "data/obs_max", str(histories() / "faulty" / "diverged")]) == 2
-    assert "the table of healthy runs has no 'data/obs_max'" in capsys.readouterr().err
+    assert "does not log 'data/obs_max'; the nearest that it has is data/reward_max" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("metric", ["value/loss", "policy/actor_loss"])

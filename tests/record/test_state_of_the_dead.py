@@ -37,8 +37,8 @@ def test_a_killed_run_is_stale_at_once(tmp_path: Path) -> None:
     assert state_of(history.load(folder)) == "stale"
 
 
-@pytest.mark.parametrize(("last", "state"), [(49_152, "ended"), (46_080, "running"), (1_024, "running")])
-def test_a_foreign_log_with_all_planned_steps_in_it_runs_no_more(tmp_path: Path, last: int, state: str) -> None:
+@pytest.mark.parametrize(("last", "state"), [(49_152, "finished"), (46_080, "running"), (1_024, "running")])
+def test_a_foreign_log_with_all_planned_steps_in_it_is_finished(tmp_path: Path, last: int, state: str) -> None:
     """Updates of 1,024 steps: after 49,152 of 50,000 there is no room for another one."""
     (tmp_path / "events").write_text("written just now")
     run = history.History(tmp_path, source="tensorboard", config={"total_steps": 50_000})

@@ -11,7 +11,7 @@ from relab.report.changes import change_text, likely
 from relab.report.page import Facts
 from report.made import write_run
 
-UP, LOST, FLAT = (10.0, 60.0, 150.0, 400.0), (10.0, 200.0, 400.0, 25.0), (10.0, 12.0, 11.0, 10.0)
+UP, LOST, FLAT = (10.0, 60.0, 150.0, 400.0), (10.0, 200.0, 400.0, 60.0, 25.0), (10.0, 12.0, 11.0, 10.0)
 
 
 def change(key, a, b):
@@ -77,7 +77,7 @@ def pair(tmp_path, evals, lr=0.012):
 
 def test_the_sentence_names_the_cause(tmp_path):
     said = sections.build(pair(tmp_path, LOST), Facts([finding("lower `lr`")])).sentence
-    assert said == ("Lost what it had learned after 2,000 steps (best 400): 10 → 25 (random 20); "
+    assert said == ("Lost what it had learned, from step 3,000 on (best evaluation 400): 10 → 25 (random 20); "
                     "likely lr x12 against its parent.")  # fmt: skip
 
 

@@ -14,7 +14,7 @@ from relab.formats.read.source import put
 from relab.record.history import Column, History
 from relab.report import render, sections
 from relab.report.parts import Examined
-from relab.runs import grouping, verdict
+from relab.runs import grouping, sentences, verdict
 
 LONG_AGO = 1_600_000_000
 
@@ -124,7 +124,7 @@ def test_other_axes_keep_their_name(tmp_path):
 
 def test_an_unjudged_run_says_so(tmp_path):
     judged = verdict.verdict_of(history(tmp_path, loss=[3.0, 0.1]))
-    assert (judged.metric, verdict.sentence(judged)) == ("foreign/loss", "Not judged, no return was logged")
+    assert (judged.metric, sentences.sentence(judged)) == ("foreign/loss", "Not judged, no return was logged")
     assert math.isnan(judged.final)
 
 

@@ -18,7 +18,7 @@ from relab.report import course, curves, render, sections, tables, words
 from relab.report.page import Facts
 from relab.report.parts import ConfigChanges
 from relab.report.share import Cleaner
-from relab.runs import grouping, verdict
+from relab.runs import grouping, sentences
 from report.made import write_run
 from where import fixtures, histories
 
@@ -32,12 +32,17 @@ UP = (10.0, 60.0, 150.0, 300.0, 400.0)
         (
             (10.0, 200.0, 400.0, 60.0, 25.0),
             2.0,
-            "Lost what it had learned after 2,000 steps (best 400): 10 → 25 (random 20).",
+            "Lost what it had learned, from step 3,000 on (best evaluation 400): 10 → 25 (random 20).",
         ),
-        ((10.0, 200.0, 400.0, 300.0), 2.0, "Lost part of what it had learned after 2,000 steps (best 400): 10 → 300"),
+        (
+            (10.0, 200.0, 400.0, 300.0),
+            2.0,
+            "Lost part of what it had learned after 2,000 steps (best evaluation 400): 10 → 300",
+        ),
         ((10.0, 22.0, 18.0, 21.0), 3.0, "Did not learn: 10 → 21 (random 20)."),
         ((10.0, 22.0, 18.0, 21.0), 30.0, "Cannot tell whether it learned, the noise is too large: 10 → 21"),
-        ((19.0, 20.0, 9.0), 0.1, "Did not learn, ends worse than a random policy: 19 → 9"),
+        ((19.0, 20.0, 9.0, 9.0), 0.1, "Did not learn, ends worse than a random policy: 19 → 9"),
+        ((19.0, 20.0, 9.0), 0.1, "Did not learn: 19 → 9"),  # one bad evaluation is not an end
         ((10.0,), 2.0, "Too short to tell: 10 (random 20)."),
         ((), 2.0, "No result yet: no evaluation was made and no episode has ended."),
         ((10.0, 50.0, math.nan, math.nan), 2.0, "Broke: the return is not a number (nan) from step 2,000 on."),
@@ -94,7 +99,7 @@ def training_only(folder, values):
         ((2, 5), "Too short to tell: training return 2 → 5."),
         (
             (2, 9, 1, 8, 2, 9, 3, 5),
-            "No gain since the first value (what random earns is not known): training return 4 → 5.",
+            "No gain since the first value (what random earns is not known): training return 5.5 → 5.",
         ),
         ((2, 12, 21, 33, 41, 52, 60), "Learned: training return 7 → 60."),
     ],
@@ -234,7 +239,7 @@ def test_a_real_run(tmp_path):
     titles = [s.title for s in data.sections]
     assert titles == ["Run info", "Health", "Curves", "Scale checks", "Core metrics", "All other metrics", "Samples",
                       "Evaluations", "Throughput", "Events", "Artefacts", "Next steps"]  # fmt: skip
-    assert data.budget[0].steps == "2.05k of 2.05k steps"
+    assert data.budget[0].steps == "2.05k steps"
     assert ["eval.episodes", "20", "4"] in data.config.rows
     assert sorted(p.name for p in (tmp_path / "run").iterdir()) == before, "reading writes nothing"
 
@@ -383,4 +388,14 @@ def test_an_answer_is_short_and_says_apart_what_its_numbers_are(tmp_path):
 
 
 def test_every_verdict_has_words():
-    assert set(words.VERDICTS) == set(verdict._COUNTED)
+    assert set(words.VERDICTS) == set(sentences._COUNTED)
+
+
+@pytest.mark.parametrize(("done", "total", "text"), [
+    (40_960, 40_000, "41k steps (40k planned)"),  # the last batch of PPO goes beyond
+    (20_000, 40_000, "20k of 40k steps"),
+    (40_000, 40_000, "40k steps"),
+    (40_000, None, "40k steps"),
+])  # fmt: skip
+def test_steps_beyond_the_plan_are_no_share_of_it(done, total, text):
+    assert sections._steps_of_planned(sections.count(done), done, total, "steps") == text

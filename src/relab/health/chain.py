@@ -49,6 +49,17 @@ def explain(rules: Sequence[Rule], findings: Sequence[Finding]) -> None:
         fitting.sort(key=lambda cause: symptom.slug not in declared[cause.slug])
         free = (cause.slug for cause in fitting if not _in_a_circle(cause, symptom, findings))
         symptom.explained_by = symptom.explained_by or next(free, None)  # a rule may know the cause itself
+    _take_back_remarks(rules, findings)
+
+
+def _take_back_remarks(rules: Sequence[Rule], findings: Sequence[Finding]) -> None:
+    """A rule may call its finding a remark because the run learned all the same; where it explains a warning, it did
+    harm, and is as grave as the rule declares it."""
+    declared = {rule.slug: rule.severity for rule in rules}
+    for cause in findings:
+        harms = [f for f in findings if f.status == "fired" and f.explained_by == cause.slug and not f.symptom]
+        if cause.status == "fired" and cause.severity == "info" and any(f.severity != "info" for f in harms):
+            cause.severity = declared[cause.slug]
 
 
 def _sure(finding: Finding) -> bool:

@@ -30,8 +30,11 @@ def state_of(run: History, now: float | None = None) -> str:
 
 
 def status_of(run: History) -> str:
-    """What the record says; a program that was stopped on its way also ends without an error, but is not finished."""
-    status = run.meta.get("status")
+    """What the record says; where it says nothing, a log with all of its planned steps is finished.
+
+    A program that was stopped on its way also ends without an error, but is not finished.
+    """
+    status = run.meta.get("status") or ("finished" if run.source != "relab" and _at_its_end(run) else "")
     short = not run.trained_by_relab and cut_short(steps_of(run), run.config.get("total_steps"))
     if status == "finished" and short and not any(event.get("kind") == "stop" for event in run.events):
         return "ended"

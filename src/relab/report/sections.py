@@ -222,9 +222,16 @@ def _budget(group: Group) -> Budget:
     total = total_steps(group.runs[0].history)
     done = " to ".join(dict.fromkeys((count(min(steps)), count(max(steps)))))
     unit = _unit(group)
-    steps_text = f"{done} of {count(total)} {unit}" if total else f"{done} {unit}"
+    steps_text = _steps_of_planned(done, min(steps), total, unit)
     reasons = f" ({'; '.join(list(whys)[:2])})" if whys else ""
     return Budget(group.label, status + reasons, steps_text, f"{steps_text}{_time(group)}")
+
+
+def _steps_of_planned(done: str, fewest: int, total: float | None, unit: str) -> str:
+    """A last batch may go beyond what was planned: "41k of 40k" would be no share."""
+    if not total or done == count(total):
+        return f"{done} {unit}"
+    return f"{done} {unit} ({count(total)} planned)" if fewest >= total else f"{done} of {count(total)} {unit}"
 
 
 def _time(group: Group) -> str:

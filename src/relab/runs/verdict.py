@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from relab.base.numbers import is_number
+from relab.base.numbers import is_finite
 from relab.record import levels
 from relab.record.evaluations import Estimate, evaluations, outcome_of
 from relab.record.history import History, measured
@@ -271,7 +271,7 @@ def _error(a: Estimate, b: Estimate) -> float:
 def _first_solved(run: History, course: Course, yard: Yardstick) -> tuple[int | None, float | None]:
     """The step at which the level was reached: eval.stop_at, else what Gymnasium calls solved."""
     stop = _get(run.config, "eval", "stop_at")
-    own = is_number(stop) and course.evaluated
+    own = is_finite(stop) and course.evaluated
     level = float(stop) if own else yard.solved
     if level is None:
         return None, None
