@@ -215,7 +215,7 @@ def test_the_lines_on_the_first_screen_of_the_readme_run_and_warn(tmp_path):
 
 
 def test_the_line_that_the_readme_shows_is_the_line_that_is_told(tmp_path, monkeypatch):
-    """Of a run with a learning rate of 0.1 and one update with a KL of 21.2 among eleven: the cause, not its symptom."""
+    """Of a learning rate of 0.1 and one update of eleven with a KL of 21.2: the cause, not its symptom."""
     monkeypatch.setattr(callbacks, "SHARE", 1e9)
     said = []
     facts = {"learning_rate": 0.1, "total_timesteps": 25_000, "env_id": "CartPole-v1", "seed": 0}
