@@ -395,3 +395,12 @@ def test_rows_that_the_table_of_evaluations_leaves_out_are_told() -> None:
         run.columns["eval/return_det"] = Column(np.arange(n), np.arange(n, dtype=np.float64))
         table = of_run.evaluations(run, words("en"))
         assert (table[0][0], len(table) - 1) == (head, rows)
+
+
+def test_an_entry_shows_what_its_environment_is_judged_by_and_what_advantages_were(tmp_path):
+    column = Column(np.array([0, 1]), np.array([0.5, 0.9]))
+    names = ("eval/success_det", "eval/success_sampled", "eval/return_det", "data/advantage_rank")
+    run = History(tmp_path, dict.fromkeys(names, column), config={"algo": {"name": "finetune"}},
+                  meta={"spec": {"outcome": "success"}})  # fmt: skip
+    assert of_run.telemetry(run) == ["data/advantage_rank 0.5 → 0.9"]
+    assert [len(row) for row in of_run.evaluations(run, words("en"))] == [3, 3, 3]

@@ -114,6 +114,20 @@ class ActionRanking:
 
 
 @dataclass(frozen=True)
+class NoiseScales:
+    """How much of what is missing is noise?"""
+
+    enabled: bool = True  # whether it is asked
+    scales: tuple[float, ...] = (0.0, 0.25, 0.5, 1.0, 2.0)  # of the policy's own noise: 0 is its mode
+    episodes: int = 100  # first episodes at each of them
+
+    def check(self) -> None:
+        at_least(self, "noise_scales", episodes=1)
+        for scale in self.scales:
+            require_range("probes.noise_scales.scales", scale, 0)
+
+
+@dataclass(frozen=True)
 class DreamVsWorld:
     """Do dreams earn what the world pays?"""
 
@@ -151,6 +165,7 @@ class Probes:
     q_kernel: QKernel = field(default_factory=QKernel)  # of its errors
     value_vs_rerun: ValueVsRerun = field(default_factory=ValueVsRerun)  # of states, against what is earned from them
     action_ranking: ActionRanking = field(default_factory=ActionRanking)  # of the critic, against worlds run again
+    noise_scales: NoiseScales = field(default_factory=NoiseScales)  # outcomes with less and more noise in the actions
     dream_vs_world: DreamVsWorld = field(default_factory=DreamVsWorld)  # returns of a world model
     open_loop: OpenLoop = field(default_factory=OpenLoop)  # its predictions
 

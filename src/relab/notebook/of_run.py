@@ -20,6 +20,7 @@ from relab.notebook.page import KEYS, Entry, RecordSection, Table, anchored, cal
 from relab.notebook.references import Ref
 from relab.notebook.words import Words
 from relab.record.clock import elapsed
+from relab.record.evaluations import MODES, judging_metric, outcome_of
 from relab.record.history import History
 from relab.report.page import Page
 from relab.report.parts import Outcome
@@ -33,6 +34,10 @@ EVALUATIONS = 12  # rows of their table
 EVENTS = 8
 TELEMETRY = ("policy/entropy", "policy/kl", "policy/clip_share", "value/explained_variance", "value/loss",
              "optim/grad_norm")  # fmt: skip
+TUNED = ("data/advantage_mean", "data/advantage_std", "data/advantage_positive", "data/advantage_noise",
+         "data/advantage_snr", "data/advantage_rank", "policy/weight_mean", "policy/weight_ess", "policy/weight_capped",
+         "value/q_mean", "value/v_mean", "value/fit_epochs", "policy/std_mean", "data/env_steps",
+         "data/sim_steps")  # fmt: skip
 REVIEWED = ("gate", "stage", "alert")  # events
 UNDONE = ("running", "interrupted", "stale")
 KEPT = ("checkpoints", "media", "logs", "tb_logs", "plots")
@@ -205,7 +210,8 @@ def _ref(run: History, metric: str, value: float, folder: Path) -> Ref | None:
 
 def evaluations(run: History, w: Words) -> Table:
     """Some of them, evenly spread, the last among them."""
-    names = [name for name in ("eval/return_det", "eval/return_sampled") if name in run.columns]
+    outcome = outcome_of(run.meta)
+    names = [name for mode in MODES if (name := judging_metric(outcome, mode)) in run.columns]
     if not names or len(run.columns[names[0]].steps) < 2:
         return []
     steps = run.columns[names[0]].steps.tolist()
@@ -232,7 +238,8 @@ def multi_evaluations(run: History, w: Words) -> Table:
 
 def telemetry(run: History) -> list[str]:
     """A few metrics of training, at the start and at the end."""
-    columns = [(name, run.columns[name].values) for name in TELEMETRY if name in run.columns]
+    tuned = TUNED if flatten(run.config).get("algo.name") == "finetune" else ()  # what its questions are about
+    columns = [(name, run.columns[name].values) for name in (*TELEMETRY, *tuned) if name in run.columns]
     return [f"{name} {number(float(x[0]))} → {number(float(x[-1]))}" for name, x in columns if len(x) > 1]
 
 

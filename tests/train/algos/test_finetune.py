@@ -23,7 +23,7 @@ from relab.train.contract import Setup, Stopwatch
 from relab.train.envs.base import Worlds
 from relab.train.envs.ladder import Both, Discount
 from relab.train.envs.pendulum import Pendulum
-from small_runs import fingerprint, run
+from small_runs import fingerprint, resolve, run
 
 SMALL = {"algo": "finetune", "env": "ladder-both", "total_steps": "6", "algo__envs": "8", "algo__steps": "8",
          "algo__hidden": "[16]", "algo__epochs": "2", "algo__minibatches": "2", "eval__every": "3", "save__every": "1",
@@ -286,3 +286,19 @@ def test_fixed_data_say_what_they_hold(tmp_path: Path) -> None:
     run(tmp_path / "a", **{**SMALL, **FIXED, **AGAIN})
     said = json.loads((tmp_path / "a" / "data" / "fixed" / "fields.json").read_text())
     assert {f["name"] for f in said["fields"]} >= {"obs", "action", "logp", "reward", "next_obs", "world.state.seen"}
+
+
+def test_environments_of_gymnasium_are_run_again_by_their_actions(tmp_path: Path) -> None:
+    """Their snapshot is a seed and the actions since; with the policy's own draw a copy earns what was earned."""
+    settings = {**SMALL, **AGAIN, "env": "gym:CartPole-v1", "total_steps": "2", "algo__states": "12", "algo__cut": "5"}
+    run(tmp_path / "a", **settings)
+    last = read_jsonl(tmp_path / "a" / "metrics.jsonl")[0][-1]
+    assert last["value/v_mean"] == pytest.approx(1 + 0.8 + 0.64 + 0.512 + 0.4096, abs=0.4)  # nobody falls at once
+    with pytest.raises(ConfigError, match="use data=online"):
+        session.check_agent(resolve(**{**settings, **FIXED}).config, session.make_env(resolve(**settings).config))
+
+
+def test_a_fixed_batch_that_tells_nothing_is_refused(tmp_path: Path) -> None:
+    """`value` has one action: with it and without it a copy earns the same."""
+    with pytest.raises(ConfigError, match=r"all 64 advantages are 0, with a reward in 100\.00% of its rows"):
+        run(tmp_path / "a", **{**SMALL, **FIXED, **AGAIN, "env": "ladder-value"})

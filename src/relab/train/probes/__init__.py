@@ -26,6 +26,8 @@ PROBES: dict[str, tuple[str, tuple[str, ...], str]] = {
                        "does the critic believe what the policy earns?"),
     "action_ranking": ("relab.train.probes.action_ranking:action_ranking", ("finetune", "critic"),
                        "does the critic know which of several actions is better?"),
+    "noise_scales": ("relab.train.probes.noise_scales:noise_scales", ("finetune", "critic"),
+                     "how much of what is missing is noise in the actions?"),
     "dream_vs_world": ("relab.train.probes.dream_vs_world:dream_vs_world", ("dreamer",),
                        "do dreams earn what the world pays, from the same states?"),
     "open_loop": ("relab.train.probes.open_loop:open_loop", ("dreamer",),

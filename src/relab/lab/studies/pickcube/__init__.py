@@ -24,6 +24,7 @@ def plan(full: bool) -> list[Step]:
         question("gamma", "discount 0.8 or 0.99", 10 * GAE_S),
         question("advantage", "GAE or Monte-Carlo returns", 5 * GAE_S),
         question("update", "PPO or AWR at as many updates", 5 * GAE_S),
+        question("panda", "the same on the Panda", 20 * GAE_S),
         question("follow", "re-rollouts follow the current policy, or the best", 10 * RERUN_S),
         question("online", "batches collected anew, or one", 2 * RERUN_S),
         question("critic", "a critic that begins anew, or fitted before, to whose values", 12 * GAE_S),

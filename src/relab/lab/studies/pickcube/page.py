@@ -6,7 +6,7 @@ from typing import Any
 
 from relab.lab.studies import StepResult
 
-QUESTIONS = ("gamma", "advantage", "update", "follow", "online", "critic", "tricks", "expectile", "iql_data",
+QUESTIONS = ("gamma", "advantage", "update", "panda", "follow", "online", "critic", "tricks", "expectile", "iql_data",
              "fixed_follow", "samples", "equal", "beta")  # fmt: skip
 
 

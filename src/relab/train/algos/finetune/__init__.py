@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from relab.config import registry
 from relab.config.base import require
 from relab.config.finetune import FineTune
 from relab.train.algos import ppo, ppo_metrics
@@ -31,10 +32,9 @@ WHOLE = ("actor", "log_std")  # of a start: a policy of another size is none
 def check(setup: Setup) -> None:
     spec, cfg = setup.env.spec, setup.cfg
     require(spec.agents == 1, f"fine-tuning needs one agent a world, but {spec.env} has {spec.agents}")
-    if cfg.advantage == "rerollout":
-        exact = getattr(setup.env, "snapshots_exact", True)
-        require(exact, f"re-rollouts need worlds that go on exactly from a snapshot, but those of {spec.env} do not;"
-                " use advantage=gae or mc")  # fmt: skip
+    grows = cfg.advantage == "rerollout" and spec.env.startswith(registry.GYM)
+    require(cfg.data == "online" or not grows, f"a fixed batch of re-rollouts keeps the worlds themselves, but a"
+            f" snapshot of {spec.env} is its actions so far and grows; use data=online")  # fmt: skip
     starting.others(setup)
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from relab.config.base import require
 from relab.train.algos.finetune import equations, gathering, iql, rerollout
 from relab.train.algos.finetune.gathering import Gathered
 from relab.train.nets import returns
@@ -30,6 +31,9 @@ class Estimated:
 def estimate(s: Any, batch: Gathered) -> Estimated:
     made = WAYS[s.cfg.advantage](s, batch)
     adv, reward = made.adv_TB[made.use_TB], batch.reward
+    require(s.cfg.data == "online" or np.ptp(adv) > 0, f"a fixed batch must tell good actions from bad ones, but all"
+            f" {len(adv):,} advantages are {adv[0]:.3g}, with a reward in {(reward != 0).mean():.2%} of its rows; use"
+            " a better start, more worlds, or data=online")  # fmt: skip
     made.facts |= {"data/advantage_mean": adv.mean(dtype=np.float64), "data/advantage_std": adv.std(dtype=np.float64),
                    "data/advantage_min": adv.min(), "data/advantage_max": adv.max(),
                    "data/advantage_positive": (adv > 0).mean(), "data/reward_nonzero": (reward != 0).mean(),

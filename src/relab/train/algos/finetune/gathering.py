@@ -63,9 +63,19 @@ def gather(worlds: Worlds, policy: Policy, traj: Trajectory, cursor: rollout.Cur
     next_TBD = np.concatenate((traj.obs_TBD[1:], worlds.obs.reshape(1, len(cursor.rng_B), -1)))
     for t, rows, obs, _ in traj.final:
         next_TBD[t, rows] = obs
-    stacked = {name: np.stack([snap[name] for snap in snaps]) for name in snaps[0]} if snaps else {}
+    stacked = {name: stack([snap[name] for snap in snaps]) for name in snaps[0]} if snaps else {}
     return Gathered(traj.obs_TBD, traj.action_TBK, traj.logp_TB, traj.reward_TB, traj.terminated_TB, traj.truncated_TB,
                     next_TBD, stacked)  # fmt: skip
+
+
+def stack(parts: list[np.ndarray]) -> np.ndarray:
+    """[T, ...]; a bridged environment's snapshot is its actions so far, and grows: there is room for the longest."""
+    if len({part.shape for part in parts}) == 1:
+        return np.stack(parts)
+    whole = np.zeros((len(parts), *map(max, zip(*(part.shape for part in parts)))), parts[0].dtype)
+    for row, part in zip(whole, parts):
+        row[tuple(slice(0, n) for n in part.shape)] = part
+    return whole
 
 
 def episodes_of(env: Env, policy: Any, episodes: int, seed: int, stream: str) -> tuple[Gathered, int]:
