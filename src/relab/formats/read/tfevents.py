@@ -100,7 +100,7 @@ def _block(block: Block, events: Events, numbers: np.ndarray, checked: bool = Tr
     say_bad(block, bad, events)
     for number in np.flatnonzero(left):
         events.record = int(number)
-        _event(block.payload(number), events)
+        _event(block.payload(events.record), events)
     _put_in_order(events)
 
 
