@@ -207,7 +207,7 @@ def test_the_lines_on_the_first_screen_of_the_readme_run_and_warn(tmp_path):
     warned = [
         line
         for line in done.stderr.splitlines()
-        if line.startswith("relab at step") and "warning: diverged since" in line
+        if line.startswith("relab at step") and "warning: steps-too-large since" in line
     ]
     assert len(warned) == 1
     assert "diverged in hasty" in done.stdout
@@ -215,7 +215,7 @@ def test_the_lines_on_the_first_screen_of_the_readme_run_and_warn(tmp_path):
 
 
 def test_the_line_that_the_readme_shows_is_the_line_that_is_told(tmp_path, monkeypatch):
-    """One update with a KL of 21.2 among eleven, told at step 6,144, of a run with a learning rate of 0.1."""
+    """Of a learning rate of 0.1 and one update of eleven with a KL of 21.2: the cause, not its symptom."""
     monkeypatch.setattr(callbacks, "SHARE", 1e9)
     said = []
     facts = {"learning_rate": 0.1, "total_timesteps": 25_000, "env_id": "CartPole-v1", "seed": 0}
@@ -223,7 +223,7 @@ def test_the_line_that_the_readme_shows_is_the_line_that_is_told(tmp_path, monke
         for update in range(2, 13):
             numbers = {"policy/kl": 21.2 if update == 2 else 0.0, "policy/clip_share": 0.1, "return/mean": 9.4}
             log.log(512 * update, **numbers)
-    (line,) = [text for text in said if "diverged" in text and "step 6,144" in text]
+    (line,) = [text for text in said if "steps-too-large" in text and "step 6,144" in text]
     assert line in (ROOT / "docs" / "callbacks.md").read_text()
     shown = next(row for row in (ROOT / "README.md").read_text().splitlines() if "relab at step" in row)
     assert line.startswith(shown.partition("# ")[2].removesuffix("..."))

@@ -37,10 +37,10 @@ def action_ranking(at: Round) -> list[ProbeResult]:
     again = rerollout.reruns(worlds, agent, snaps, action, max(SAMPLES) + cfg.truth, gamma, cfg.cut, True, draw)
     truth_R = again.q_SN[:, max(SAMPLES) :].mean(1)
     orders = {"critic": critic_R} | {f"mc{n}": again.q_SN[:, :n].mean(1) for n in SAMPLES}
-    told = {name: agreement(x, truth_R, cfg.actions) for name, x in orders.items()}
-    rho_S = told.pop("critic")
+    ranks = {name: agreement(x, truth_R, cfg.actions) for name, x in orders.items()}
+    rho_S = ranks.pop("critic")
     noise = float(rho_S.std(ddof=1) / math.sqrt(len(rho_S))) if len(rho_S) > 1 else math.nan
-    more = {name: float(x.mean()) if len(x) else math.nan for name, x in told.items()}
+    more = {name: float(x.mean()) if len(x) else math.nan for name, x in ranks.items()}
     more |= {"states": len(rho_S), "truth": cfg.truth, "sim_steps": states.sim_steps + steps + again.sim_steps}
     level = float(rho_S.mean()) if len(rho_S) else math.nan
     return [ProbeResult("action_ranking", "rank_correlation", level, noise, len(rho_S), "share", more)]
@@ -57,8 +57,8 @@ def lookahead(at: Round, snaps: dict[str, np.ndarray], action: np.ndarray, gamma
     return step.reward[:, 0] + gamma * np.where(step.terminated[:, 0], 0.0, v), worlds.sim_steps
 
 
-def agreement(told_R: np.ndarray, truth_R: np.ndarray, actions: int) -> np.ndarray:
+def agreement(guess_R: np.ndarray, truth_R: np.ndarray, actions: int) -> np.ndarray:
     """Rank correlation by state, of those in which the truth tells actions apart; no order at all counts as 0."""
-    pairs = zip(told_R.reshape(-1, actions), truth_R.reshape(-1, actions))
+    pairs = zip(guess_R.reshape(-1, actions), truth_R.reshape(-1, actions))
     rho = [spearman(a, b) if np.ptp(a) > 0 else 0.0 for a, b in pairs if np.ptp(b) > 1e-9]
     return np.array(rho)

@@ -52,5 +52,5 @@ def level(run: Path, name: str) -> Document:
 
 
 if __name__ == "__main__":
-    told = ship(Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3:])
-    print("\n".join(f"{step} {levels}" for step, levels in told["levels"].items()))
+    index = ship(Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3:])
+    print("\n".join(f"{step} {levels}" for step, levels in index["levels"].items()))

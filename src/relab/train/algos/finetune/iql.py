@@ -38,7 +38,7 @@ class Rows(NamedTuple):
 
 
 class Fitted(NamedTuple):
-    """Q - V of asked rows, and how the fit went."""
+    """Q - V of judged rows, and how the fit went."""
 
     q: np.ndarray
     v: np.ndarray
@@ -105,8 +105,8 @@ class Critics:
         follow(self.slow.flat.numpy(), self.params.flat.numpy(), SLOW)
 
 
-def fit(batches: Sequence[Gathered], asked: Gathered, head: Head, cfg: FineTune, draw: np.random.Generator) -> Fitted:
-    """Fit to the batches, until held-out worlds are no better for `patience` epochs; Q and V of the asked rows."""
+def fit(batches: Sequence[Gathered], judged: Gathered, head: Head, cfg: FineTune, draw: np.random.Generator) -> Fitted:
+    """Fit to the batches, until held-out worlds are no better for `patience` epochs; Q and V of the judged rows."""
     rows, apart = rows_of(batches, head, cfg, held_out=False), rows_of(batches, head, cfg, held_out=True)
     critics = Critics(rows.obs.shape[1], rows.action.shape[1], cfg, draw)
     n, best, best_at, kept = len(rows.obs), np.inf, 0, critics.params.flat.clone()
@@ -122,9 +122,9 @@ def fit(batches: Sequence[Gathered], asked: Gathered, head: Head, cfg: FineTune,
         elif epoch - best_at >= cfg.patience:
             break
     critics.params.flat.copy_(kept)
-    T, B = asked.shape
-    obs = torch.from_numpy(asked.obs.reshape(T * B, -1))
-    action = torch.from_numpy(features(head, asked.action).reshape(T * B, -1))
+    T, B = judged.shape
+    obs = torch.from_numpy(judged.obs.reshape(T * B, -1))
+    action = torch.from_numpy(features(head, judged.action).reshape(T * B, -1))
     with torch.no_grad():
         q, v = torch.minimum(*critics.q(critics.params, torch.cat((obs, action), 1))), critics.v(obs)
     return Fitted(q.numpy().reshape(T, B), v.numpy().reshape(T, B), best_at, best)
