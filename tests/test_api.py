@@ -13,6 +13,7 @@ import pytest
 
 import relab
 from relab import cli
+from relab.base.errors import NotFoundError
 from relab.config.base import ConfigError
 from report.made import write_run
 from where import histories
@@ -74,7 +75,7 @@ def test_compare_splits_by_a_key_and_corrects_for_the_number_of_comparisons(tmp_
     arm(tmp_path / "runs", "a", [1.0, 2.0, 3.0, 4.0, 5.0], 0.1)
     arm(tmp_path / "runs", "b", [11.0, 12.0, 13.0, 14.0, 15.0], 0.2)
     arm(tmp_path / "runs", "c", [1.5, 2.5, 3.5, 4.5, 5.5], 0.3)
-    comparison = relab.compare(tmp_path / "runs", by="algo.lr", smallest_effect=1.0)
+    comparison = relab.compare(tmp_path / "runs", by="algo.lr", smallest_effect=1.0, reference="lr=0.1")
     assert [x.verdict for x in comparison.answers] == ["yes", "cannot tell yet"]
     assert [x.names for x in comparison.answers] == [("lr=0.1", "lr=0.2"), ("lr=0.1", "lr=0.3")]
     assert comparison.answers[0].delta == pytest.approx(10.0)
@@ -82,6 +83,17 @@ def test_compare_splits_by_a_key_and_corrects_for_the_number_of_comparisons(tmp_
     assert "Yes: lr=0.2 is better" in repr(comparison)
     with pytest.raises(ConfigError, match=r"algo\.gamma must be one key of the runs' settings, but fits none"):
         relab.compare(tmp_path / "runs", by="algo.gamma")
+
+
+def test_the_reference_is_the_best_group_or_the_first_of_two_sets(tmp_path):
+    arm(tmp_path / "old", "a", [1.0, 2.0, 3.0, 4.0, 5.0], 0.1)
+    arm(tmp_path / "new", "b", [11.0, 12.0, 13.0, 14.0, 15.0], 0.2)
+    (best,) = relab.compare(tmp_path, by="lr").answers
+    assert best.names == ("lr=0.2", "lr=0.1")
+    (declared,) = relab.compare(tmp_path / "old", tmp_path / "new").answers
+    assert declared.delta == pytest.approx(10.0)
+    with pytest.raises(NotFoundError, match="must be one of the variants"):
+        relab.compare(tmp_path, by="lr", reference="lr=7")
 
 
 def test_by_means_the_same_as_on_the_command_line(tmp_path, capsys):

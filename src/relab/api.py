@@ -281,17 +281,20 @@ def compare(
     direction: str | None = None,
     level: float | None = None,
     last: int | None = None,
+    reference: str | None = None,
 ) -> Comparison:
     """Is B better than A, and can one tell yet? Two sets of runs, or one set split by its groups or by a config key.
 
     As `relab compare` does it: runs of one environment, one number a run at a common step, `by` a key or the end of one
-    (lr). Of an experiment's folder it answers what the experiment declared, with its looks. Else the first group is the
-    control; every other one is compared with it, at a level corrected for their number. Runs that may not be compared,
-    of two environments say, are a ConfigError that tells why.
+    (lr). Of an experiment's folder it answers what the experiment declared, with its looks. Else every other group is
+    held against the `reference` (of two sets the first one, of one set the best group, unless you name another), at a
+    level corrected for their number. Runs that may not be compared, of two environments say, are a ConfigError that
+    tells why.
     """
     sets = [each if isinstance(each, Runs) else load(each) for each in (runs, other) if each is not None]
     require(other is None or by is None, "`by` splits one set of runs, but two were given")
-    options = Options(PATH if other is not None else by, metric, at, level, last, smallest_effect, direction)
+    options = Options(PATH if other is not None else by, metric, at, level, last, smallest_effect, direction,
+                      reference=reference)  # fmt: skip
     plan = pairs.declared([sets[0].root]) if len(sets) == 1 and sets[0].root is not None else None
     result = build.compare([run for each in sets for run in each], options, plan, _origins(sets))
     lone = by is not None and len(result.apart) == 1 and not result.tasks
@@ -301,7 +304,8 @@ def compare(
     declared = [pair for task in result.tasks for pair in task.pairs if pair.declared]
     if declared:
         return Comparison([pair.answer for pair in declared], declared[0].declared, notes)
-    return Comparison([x for task in result.tasks for x in _answers(task, smallest_effect)], notes=notes)
+    first = {id(run) for run in sets[0]} if other is not None and reference is None else set()
+    return Comparison([x for task in result.tasks for x in _answers(task, smallest_effect, first)], notes=notes)
 
 
 def _ends(x: answers.Answer) -> str:
@@ -320,11 +324,13 @@ def _refusal(result: build.Result) -> str:
     return f"no two configs of these {result.runs} runs may be compared: {why or 'there is one config or none'}"
 
 
-def _answers(task: Task, smallest_effect: float) -> list[answers.Answer]:
-    """Every variant against the first, in the order in which they were found, not of how good they are."""
+def _answers(task: Task, smallest_effect: float, first: set[int]) -> list[answers.Answer]:
+    """Every other variant against the reference, or against the one that has runs of the first set, by their names."""
     order = sorted(task.arms, key=lambda arm: by_size((arm.label, arm)) if "=" in arm.label else (2, 0.0, arm.label))
-    outcomes = {arm.label: task.outcomes[arm.label] for arm in order}
-    return pairs.against_first(outcomes, task.measure, smallest_effect)
+    named = [arm.label for arm in order if any(id(run) in first for run in arm.runs)]
+    control = named[0] if named else task.reference.label
+    labels = [control, *(arm.label for arm in order if arm.label != control)]
+    return pairs.against_first({label: task.outcomes[label] for label in labels}, task.measure, smallest_effect)
 
 
 # ---- Tables

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from pathlib import Path
 
 import pytest
 
@@ -10,8 +11,10 @@ from relab.advise.propose import propose
 from relab.cli import main
 from relab.health.advice import agree, directions
 from relab.health.examine import examine
-from relab.health.remedy import Remedy
+from relab.health.remedy import Remedy, known_values
 from relab.health.rule import Finding
+from relab.health.view import View
+from relab.record.history import History
 from where import histories
 
 
@@ -84,3 +87,15 @@ def test_a_remedy_that_goes_against_its_cause_is_withdrawn():
     symptom = Finding("x", slug="symptom", explained_by="cause", suggest=["raise `lr`"], remedy=Remedy({}, ""))
     agree([cause, symptom])
     assert symptom.remedy is None
+
+
+def test_another_algorithms_values_are_no_advice():
+    """PPO clips gradients at 0.5 and DQN at 10: the word is one, what it does is not."""
+    config = {"max_grad_norm": 10.0, "gamma": 0.5}
+    dqn = View(History(Path(), config={"algo": {"name": "dqn", **config}}), "dqn")
+    ppo = View(History(Path(), config={"algo": {"name": "ppo", **config, "max_grad_norm": 0.5}}), "ppo")
+    (_, values), *_ = known_values(dqn, ppo)
+    assert "algo.max_grad_norm" not in values
+    assert values["algo.gamma"] == 0.5
+    twin = View(History(Path(), config={"algo": {"name": "ppo", **config}}), "ppo2")
+    assert known_values(twin, ppo)[0][1]["algo.max_grad_norm"] == 0.5

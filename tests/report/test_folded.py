@@ -50,7 +50,7 @@ def test_scales_that_are_off_are_named_with_both_numbers(tmp_path):
     assert checks.lines == ["10 of 11 off: no finding, but where to look first when there is one"]
     rows = {row[0]: row[1:] for row in checks.tables[0].rows}
     assert rows["entropy at the start"] == ["0.3", "near ln n = 0.6931: a new policy prefers nothing", "off"]
-    assert rows["entropy at the end"] == ["0.3 (43% of ln n)", "0 to ln n = 0.6931", "ok"]
+    assert rows["entropy at the end"] == ["0.3 (43% of ln n)", "0 to ln n = 0.6931", "within"]
     assert rows["reward"] == ["0 to 2", "0 to 1, as declared", "off"]
     assert rows["highest value target"] == ["12", "up to reward_high / (1 - gamma) = 10", "off"]
     assert rows["KL of an update"] == ["0.1", "up to 1.5 x target_kl = 0.03", "off"]

@@ -144,7 +144,7 @@ def test_a_repeated_seed_is_no_second_sample(tmp_path):
         write_run(tmp_path / f"r{i}", UP, seed=seed)
     data = sections.build(tmp_path)
     assert (data.outcome[0].seeds, data.curve.groups[0].band) == (2, None)
-    assert "1 runs repeat a seed of their config and are not counted in the outcome" in data.not_known
+    assert "1 run repeats a seed of its config and is not counted in the outcome" in data.not_known
     assert data.outcome[0].sure == "all 2 seeds equal: no interval"
 
 

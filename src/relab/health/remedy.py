@@ -29,6 +29,7 @@ from relab.health.view import View, ends
 
 FACTOR = math.log2(1.5)  # smaller deviations explain nothing
 SMALL = 0.02  # beside 0
+ANY_ALGO = {"algo.gamma"}  # means the same to every algorithm; a step size or a clipped gradient does not
 
 
 @dataclass(frozen=True)
@@ -148,12 +149,21 @@ def known_values(view: View, better: View | None) -> list[tuple[str, dict[str, A
     sources = []
     reference = view.reference if view.reference is not None and vouches(view.reference) else None
     if reference is not None and (worse(view, reference) or (view.is_parent and not worse(reference, view))):
-        sources.append((f"the value of {'its parent ' if view.is_parent else ''}{reference.name}", reference.config))
+        sources.append(
+            (f"the value of {'its parent ' if view.is_parent else ''}{reference.name}", _values_for(view, reference))
+        )
     if better is not None and better is not reference:
-        sources.append((f"the value of {better.name}, which does better", better.config))
+        sources.append((f"the value of {better.name}, which does better", _values_for(view, better)))
     usual = usual_values(view)
     own = [] if usual else shipped(view.config.get("algo.name"), view.config.get("env.name"))
     return sources + usual + own  # to a program that has defaults of its own, relab's are a stranger's
+
+
+def _values_for(view: View, other: View) -> dict[str, Any]:
+    """What another run's settings tell about this one: of another algorithm's own only those that mean the same."""
+    if view.algo is None or other.algo is None or view.algo == other.algo:
+        return other.config
+    return {key: value for key, value in other.config.items() if not key.startswith("algo.") or key in ANY_ALGO}
 
 
 def shipped(algo: Any, env: Any) -> list[tuple[str, dict[str, Any]]]:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from relab.base import processes
-from relab.base.places import cut_short, run_state
+from relab.base.places import run_state, true_status
 from relab.config.views import config_hash, flatten
 from relab.record.history import History
 
@@ -36,10 +36,10 @@ def status_of(run: History) -> str:
     A program that was stopped on its way also ends without an error, but is not finished.
     """
     status = run.meta.get("status") or ("finished" if run.source != "relab" and _at_its_end(run) else "")
-    short = not run.trained_by_relab and cut_short(steps_of(run), run.config.get("total_steps"))
-    if status == "finished" and short and not any(event.get("kind") == "stop" for event in run.events):
-        return "ended"
-    return status if isinstance(status, str) else ""
+    if not isinstance(status, str):
+        return ""
+    whole = run.trained_by_relab or any(event.get("kind") == "stop" for event in run.events)
+    return true_status(status, whole, steps_of(run), run.config.get("total_steps"))
 
 
 def steps_of(run: History) -> int:

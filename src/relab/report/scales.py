@@ -56,7 +56,7 @@ def section_of(run: Run) -> Section | None:
         else f"all {len(checks)} within their bounds; whether the run is sound, the findings say"
     ]
     lines += [f"not measured: {'; '.join(gone)}"] if gone else []
-    rows = [[c.name, c.measured, c.expected, "ok" if c.ok else "off"] for c in checks]
+    rows = [[c.name, c.measured, c.expected, "within" if c.ok else "off"] for c in checks]
     return section("Scale checks", lines, [table(["scale", "measured", "expected", ""], rows)])
 
 

@@ -269,7 +269,12 @@ def not_known(groups: list[Group], examined: Examined) -> list[str]:
         said.append(f"{plural(few, 'seed')}{of}: relab answers from 5 on")
     twice = sum(len(group.runs) - len(group.distinct) for group in groups)
     if twice:
-        said.append(f"{twice} runs repeat a seed of their config and are not counted in the outcome")
+        again = (
+            "1 run repeats a seed of its config and is"
+            if twice == 1
+            else f"{twice} runs repeat a seed of their config and are"
+        )
+        said.append(f"{again} not counted in the outcome")
     said += _evaluation_limits(runs) + _provenance_limits(runs)
     lost = sum(not problem.read for run in runs for problem in run.history.problems)
     if lost:
@@ -323,4 +328,4 @@ def commands(path: Path, groups: list[Group]) -> list[str]:
     if (path / "sweep.yaml").is_file():
         return [shlex.join(["relab", "sweep", str(path / "sweep.yaml"), "--name", path.name])]
     typed = [str(group.runs[0].history.meta.get("command") or "") for group in groups]
-    return [text for text in typed if text]
+    return list(dict.fromkeys(text for text in typed if text))

@@ -52,6 +52,31 @@ def test_any_step_and_tag(tmp_path: Path, step: int, tag: str) -> None:
     assert {name: (list(s.steps), list(s.values)) for name, s in events.scalars.items()} == {tag: ([step], [1.25])}
 
 
+def test_points_keep_their_order_whichever_way_they_are_read(tmp_path: Path) -> None:
+    """Steps of one, two and three bytes, tags of all lengths and events of two values, in one block."""
+    tags = ["a", "bb", "loss/value", "x" * 110]
+    with tfevents.Writer(tmp_path, wall=0.0) as writer:
+        for step in range(0, 40_000, 400):
+            for n, tag in enumerate(tags):
+                writer.scalar(tag, step + n, step, wall=step)
+            pair = b"".join(pb.put_bytes(1, b"\x0a\x01a\x15" + tfevents.TAIL.pack(step + k)) for k in (5, 6))
+            writer._event(pair, step + 1, wall=step)
+    events = tfevents.read(writer.path)
+    assert list(events.scalars) == tags
+    assert list(events.scalars["loss/value"].values) == [step + 2 for step in range(0, 40_000, 400)]
+    assert list(events.scalars["a"].values)[:6] == [0, 5, 6, 400, 405, 406]
+    assert list(events.scalars["a"].steps)[:6] == [0, 1, 1, 400, 401, 401]
+    assert list(events.scalars["x" * 110].walls) == list(range(0, 40_000, 400))
+
+
+def test_nearly_all_points_are_read_by_the_batch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One by one, eight million points took minutes."""
+    single, path = [], write(tmp_path, 2000)
+    monkeypatch.setattr(tfevents, "_event", lambda data, events: single.append(data))
+    assert len(tfevents.read(path).scalars["loss"].steps) > 1990
+    assert len(single) < 20
+
+
 def test_text_is_kept_with_its_tag(tmp_path: Path) -> None:
     with tfevents.Writer(tmp_path) as writer:
         writer.text("note", "Grüße\n<b>", 3)

@@ -149,7 +149,7 @@ def axes(tags: dict[str, Points]) -> dict[str, str]:
 
 def _other(part: Points, walls: np.ndarray, steps: np.ndarray) -> bool:
     used = part.steps > 0
-    if len(np.unique(part.steps[used])) < 2:  # a point at 0 or one alone tells nothing
+    if not used.any() or part.steps[used].min() == part.steps.max():  # a point at 0 or one alone tells nothing
         return False
     there = np.interp(part.walls[used], walls, steps)
     return bool(np.median(there / part.steps[used]) >= APART)

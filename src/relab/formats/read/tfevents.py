@@ -18,7 +18,8 @@ from typing import NamedTuple
 import numpy as np
 
 from relab.formats.read import protobuf as pb
-from relab.formats.read.tfrecords import Scan, blocks, check, pack
+from relab.formats.read.tb_batch import Batch, scalars
+from relab.formats.read.tfrecords import FOOTER, Block, Scan, blocks, check, groups, pack, say_bad
 
 # ---- What is found
 
@@ -32,6 +33,16 @@ class Other(NamedTuple):
     content: bytes  # of the plug-in; for text, the text
 
 
+class Single(NamedTuple):
+    """A point that was read by itself."""
+
+    record: int
+    tag: bytes
+    step: int
+    wall: float
+    value: float
+
+
 @dataclass
 class Series:
     """One tag: points in the order they were written."""
@@ -39,6 +50,11 @@ class Series:
     steps: array[int] = field(default_factory=lambda: array("q"))
     walls: array[float] = field(default_factory=lambda: array("d"))
     values: array[float] = field(default_factory=lambda: array("d"))
+
+    def add(self, steps: np.ndarray, walls: np.ndarray, values: np.ndarray) -> None:
+        self.steps.frombytes(steps.tobytes())
+        self.walls.frombytes(walls.tobytes())
+        self.values.frombytes(values.tobytes())
 
 
 @dataclass(kw_only=True)
@@ -50,6 +66,9 @@ class Events(Scan):
     others: list[Other] = field(default_factory=list)
     skipped: dict[str, int] = field(default_factory=dict)  # tags that hold no numbers or text (pictures, histograms)
     version: str = ""
+    batches: list[Batch] = field(default_factory=list)  # of the block that is being read
+    singles: list[Single] = field(default_factory=list)  # and its points that are in none of them
+    record: int = 0  # the number of the record in that block
 
 
 # ---- Reading
@@ -61,22 +80,66 @@ def read(path: str | os.PathLike[str], start: int = 0) -> Events:
     with open(path, "rb") as file:
         file.seek(start)
         for block in blocks(file, events):
-            check(block, events)
-            for payload in block.payloads:
-                _event(payload, events)
+            _block(block, events, np.arange(len(block.begins)))
     if events.more:
         events.notes.append(f"{events.more} more places could not be read")
     return events
+
+
+def _block(block: Block, events: Events, numbers: np.ndarray, checked: bool = True) -> None:
+    """Some records of a block: the common event (one scalar) with all others of its length, any other by its fields."""
+    left, bad = np.zeros(len(block.begins), bool), list[int]()
+    left[numbers] = True
+    for group in groups(block, numbers):
+        fitting = check(block, group, bad) if checked else group
+        if len(fitting.rows):
+            for batch in scalars(fitting.rows[:, :-FOOTER], fitting.numbers):
+                events.batches.append(batch)
+                left[batch.numbers] = False
+    left[bad] = False
+    say_bad(block, bad, events)
+    for number in np.flatnonzero(left):
+        events.record = int(number)
+        _event(block.payload(events.record), events)
+    _put_in_order(events)
+
+
+def _put_in_order(events: Events) -> None:
+    """The points of a block to their tags, in the order in which they were written."""
+    batches = events.batches + ([_batch_of(events.singles)] if events.singles else [])
+    events.batches, events.singles = [], []
+    if not batches:
+        return
+    known: dict[bytes, int] = {}
+    tags = [np.array([known.setdefault(name, len(known)) for name in batch.names])[batch.tags] for batch in batches]
+    numbers, tag = np.concatenate([batch.numbers for batch in batches]), np.concatenate(tags)
+    order = np.lexsort((numbers, tag))
+    numbers, tag = numbers[order], tag[order]
+    steps, walls, values = (
+        np.concatenate([getattr(batch, name) for batch in batches])[order] for name in ("steps", "walls", "values")
+    )
+    bounds = np.searchsorted(tag, np.arange(len(known) + 1))
+    parts = list(zip(known, bounds[:-1], bounds[1:], strict=True))
+    for name, begin, end in sorted(parts, key=lambda part: numbers[part[1]]):  # tags as they first appear
+        series = events.scalars.setdefault(_name(name), Series())
+        series.add(steps[begin:end], walls[begin:end], values[begin:end])
+
+
+def _batch_of(singles: list[Single]) -> Batch:
+    records, tags, steps, walls, values = zip(*singles, strict=True)
+    names = list(dict.fromkeys(tags))
+    where = {name: n for n, name in enumerate(names)}
+    integers = (np.array(column, np.int64) for column in (records, [where[tag] for tag in tags], steps))
+    numbers, tag_numbers, step_numbers = integers
+    return Batch(numbers, names, tag_numbers, step_numbers, np.array(walls, float), np.array(values, float))
 
 
 # ---- One event
 
 
 def _event(data: bytes, events: Events) -> None:
-    """The common event (one scalar) is taken apart by position, any other by its fields."""
     try:
-        if not _one_scalar(data, events):
-            _any_event(data, events)
+        _any_event(data, events)
     except (pb.MalformedError, struct.error, UnicodeError) as error:
         events.note(f"an event could not be read: {error}")
 
@@ -85,47 +148,13 @@ TAIL = struct.Struct("<f")
 WALL = struct.Struct("<d")
 
 
-def _one_scalar(data: bytes, events: Events) -> bool:
-    """wall_time, step, summary{value{tag, simple_value}} and nothing else; False leaves it to the general reader.
-
-    Layout: 09 wall 10 step 2a len 0a len 0a len tag 15 float, with all three lengths below 128.
-    """
-    size = len(data)
-    if size < 24 or data[0] != 0x09 or data[9] != 0x10 or data[-5] != 0x15:
-        return False
-    at, step, shift = 10, 0, 0
-    while True:
-        byte = data[at]
-        at += 1
-        step |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            break
-        shift += 7
-        if at >= size - 11 or shift > 35:
-            return False
-    # 2a A 0a B 0a C tag: A = B + 2 and B = C + 2 + 5 when all is one scalar and short
-    if size - at < 11 or data[at] != 0x2A or data[at + 1] != size - at - 2 or data[at + 2] != 0x0A:
-        return False
-    length = data[at + 5]
-    if data[at + 3] != size - at - 4 or data[at + 4] != 0x0A or at + 6 + length != size - 5:
-        return False
-    _add(events, data[at + 6 : -5], step, WALL.unpack_from(data, 1)[0], TAIL.unpack_from(data, size - 4)[0])
-    return True
-
-
 @lru_cache(maxsize=1 << 16)
 def _name(tag: bytes) -> str:
     return tag.decode("utf-8", "replace")
 
 
 def _add(events: Events, tag: bytes, step: int, wall: float, value: float) -> None:
-    name = _name(tag)
-    series = events.scalars.get(name)
-    if series is None:
-        series = events.scalars[name] = Series()
-    series.steps.append(step)
-    series.walls.append(wall)
-    series.values.append(value)
+    events.singles.append(Single(events.record, tag, step, wall, value))
 
 
 def _any_event(data: bytes, events: Events) -> None:
@@ -242,15 +271,13 @@ def ends(path: Path, some: int = 200) -> Ends | None:
 def _ends(path: Path, some: int) -> Ends | None:
     head, tail = Events(path=path), Events(path=path)
     with open(path, "rb") as file:
-        visited = 0
+        visited, end = 0, Block(b"", 0)
         for block in blocks(file, head):
-            for begin, end in block.spans[: max(some - visited, 0)]:
-                _event(block.data[begin:end], head)
-            visited += len(block.spans)
-            if block.spans:
-                tail = Events(path=path)
-                for begin, end in block.spans[-some:]:
-                    _event(block.data[begin:end], tail)
+            size = len(block.begins)
+            _block(block, head, np.arange(min(max(some - visited, 0), size)), checked=False)
+            visited += size
+            end = block if size else end
+    _block(end, tail, np.arange(max(len(end.begins) - some, 0), len(end.begins)), checked=False)
     first = sorted({step for series in head.scalars.values() for step in series.steps})
     last = [series.steps[-1] for series in tail.scalars.values()]
     tags = frozenset(head.scalars) | frozenset(tail.scalars)

@@ -1,7 +1,7 @@
 """How are records framed in a TensorBoard file, and which of them are whole?
 
 A record is  u64 length | u32 masked crc32c(length) | payload | u32 masked crc32c(payload),  little-endian. Lengths are
-checked one by one, payloads by the block: a crc of many payloads of one length is a few numpy operations per byte,
+checked one by one, payloads by the block, all of one length together: their crc is a few numpy operations per byte,
 where a loop in Python would take longer than all the rest.
 """
 
@@ -21,7 +21,7 @@ BLOCK = 1 << 22  # bytes read at a time
 MAX_RECORD = 1 << 26  # a longer record is taken for a broken length
 MAX_LOST = 1 << 27  # bytes without a record after which a file is given up
 HEADER, FOOTER = 12, 4
-FEW = 40
+FEW = 16  # records for which a loop is faster than numpy
 MAX_CHECKED = 4096  # bytes of a payload whose checksum is looked at
 MAX_NOTES = 20  # per file, one by one
 
@@ -88,18 +88,20 @@ class Block:
 
     data: bytes
     offset: int  # of data in the file
-    spans: list[tuple[int, int]] = field(default_factory=list)  # of the payloads in data
+    begins: list[int] = field(default_factory=list)  # of the payloads in data
+    ends: list[int] = field(default_factory=list)
 
     @property
     def payloads(self) -> Iterator[bytes]:
-        data = self.data
-        for begin, end in self.spans:
-            yield data[begin:end]
+        return (self.payload(number) for number in range(len(self.begins)))
+
+    def payload(self, number: int) -> bytes:
+        return self.data[self.begins[number] : self.ends[number]]
 
 
 def blocks(file: BinaryIO, scan: Scan) -> Iterator[Block]:
     """Whole records, some megabytes at a time; what is left of one block begins the next."""
-    rest, lost, good = b"", 0, set[bytes]()
+    rest, lost, good = b"", 0, dict[bytes, int]()
     at, size = file.tell(), file.seek(0, os.SEEK_END)
     file.seek(at)
     while True:
@@ -110,7 +112,7 @@ def blocks(file: BinaryIO, scan: Scan) -> Iterator[Block]:
         yield block
         scan.end += used
         rest = block.data[used:]
-        lost = 0 if block.spans else lost + used
+        lost = 0 if block.begins else lost + used
         if lost > MAX_LOST:
             scan.note(f"no record in the {lost:,} bytes before byte {scan.end:,} of {size:,}; the rest was not read")
             return
@@ -121,27 +123,29 @@ def blocks(file: BinaryIO, scan: Scan) -> Iterator[Block]:
         scan.note(f"truncated at byte {scan.end} of {size}: the last {len(rest)} bytes are no whole record")
 
 
-def _split(block: Block, good: set[bytes], scan: Scan, last: bool) -> int:
-    """Find the records of a block; returns how many of its bytes are used up."""
+def _split(block: Block, good: dict[bytes, int], scan: Scan, last: bool) -> int:
+    """Find the records of a block; returns how many of its bytes are used up. `good`: headers and their lengths."""
     data, at, size = block.data, 0, len(block.data)
     while at + HEADER <= size:
-        header = data[at : at + HEADER]
-        if header not in good:  # lengths repeat, so most are looked up
+        begin = at + HEADER
+        header = data[at:begin]
+        length = good.get(header)  # lengths repeat, so most are looked up
+        if length is None:
             if not _is_header(header):
                 skip = _resync(data, at + 1, last)
                 scan.note(f"no record at byte {block.offset + at}: {skip - at} bytes were skipped")
                 at = skip
                 continue
-            good.add(header)
-        begin = at + HEADER
-        end = begin + int.from_bytes(header[:8], "little")
+            length = good[header] = int.from_bytes(header[:8], "little")
+        end = begin + length
         if end + FOOTER > size:
             if last and (after := _resync(data, at + 1, last)) < size - HEADER:  # a length that lies, not a torn tail
                 scan.note(f"the record at byte {block.offset + at} is cut: {after - at} bytes were skipped")
                 at = after
                 continue
             break
-        block.spans.append((begin, end))
+        block.begins.append(begin)
+        block.ends.append(end)
         at = end + FOOTER
     return at
 
@@ -162,31 +166,53 @@ def _resync(data: bytes, at: int, last: bool) -> int:
     return len(data) if last else max(at, len(data) - HEADER)
 
 
-def _wrong(block: Block, view: np.ndarray, length: int, numbers: list[int]) -> list[int]:
-    """Which of the records of one length do not fit; for a few of them the loop is faster than numpy."""
-    begins = [block.spans[n][0] for n in numbers]
-    if len(numbers) < FEW:
-        data, end = block.data, length + FOOTER
-        stored = [int.from_bytes(data[b + length : b + end], "little") for b in begins]
-        return [n for n, b, crc in zip(numbers, begins, stored, strict=True) if masked_crc(data[b : b + length]) != crc]
-    rows = np.lib.stride_tricks.sliding_window_view(view, length + FOOTER)[np.array(begins)]
-    crcs = np.ascontiguousarray(rows[:, length:]).view("<u4")[:, 0]
-    return [numbers[i] for i in np.flatnonzero(masked_crcs(rows[:, :length]) != crcs)]
+@dataclass
+class Group:
+    """The records of a block that have one length."""
+
+    numbers: np.ndarray  # of the records in their block, in order
+    rows: (
+        np.ndarray
+    )  # uint8[n, length + FOOTER]: the payloads with their checksums; no rows where these are few or long
 
 
-def check(block: Block, scan: Scan) -> None:
-    """Leave out the records whose payload does not fit its checksum."""
-    lengths: dict[int, list[int]] = {}
-    for number, (begin, end) in enumerate(block.spans):
-        lengths.setdefault(end - begin, []).append(number)
+def groups(block: Block, numbers: np.ndarray) -> Iterator[Group]:
+    """Some records of a block, by length."""
+    begins, ends = np.array(block.begins, np.int64)[numbers], np.array(block.ends, np.int64)[numbers]
+    lengths = ends - begins
     view = np.frombuffer(block.data, np.uint8)
-    bad: list[int] = []
-    for length, numbers in lengths.items():
-        if length <= MAX_CHECKED:  # pictures are not worth the time
-            bad += _wrong(block, view, length, numbers)
-    for number in sorted(bad, reverse=True):
-        begin, _ = block.spans.pop(number)
-        scan.note(f"the record at byte {block.offset + begin - HEADER} has a wrong checksum; it is left out")
+    for length in np.unique(lengths):
+        members = np.flatnonzero(lengths == length)
+        rows = np.zeros((0, 0), np.uint8)
+        if len(members) >= FEW and length <= MAX_CHECKED:
+            rows = np.lib.stride_tricks.sliding_window_view(view, length + FOOTER)[begins[members]]
+        yield Group(numbers[members], rows)
+
+
+def check(block: Block, group: Group, bad: list[int]) -> Group:
+    """A group without the records whose payload does not fit its checksum; their numbers go to `bad`."""
+    if len(group.rows):
+        stored = np.ascontiguousarray(group.rows[:, -FOOTER:]).view("<u4")[:, 0]
+        fits = masked_crcs(group.rows[:, :-FOOTER]) == stored
+    else:
+        fits = np.array([_fits(block, number) for number in group.numbers], bool)
+    if fits.all():
+        return group
+    bad += group.numbers[~fits].tolist()
+    return Group(group.numbers[fits], group.rows[fits] if len(group.rows) else group.rows)
+
+
+def _fits(block: Block, number: int) -> bool:
+    payload, end = block.payload(number), block.ends[number]
+    if len(payload) > MAX_CHECKED:  # pictures are not worth the time
+        return True
+    return masked_crc(payload) == int.from_bytes(block.data[end : end + FOOTER], "little")
+
+
+def say_bad(block: Block, bad: list[int], scan: Scan) -> None:
+    for number in sorted(bad):
+        place = block.offset + block.begins[number] - HEADER
+        scan.note(f"the record at byte {place} has a wrong checksum; it is left out")
 
 
 def pack(payload: bytes) -> bytes:

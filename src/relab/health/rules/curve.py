@@ -231,9 +231,9 @@ def below_known_level(view: View) -> Finding | None:
 )
 def peak_then_collapse(view: View) -> Finding | None:
     """
-    What: the verdict is that the run lost what it had learned: the last evaluations (three, or a tenth of all), or the
-        last tenths of training, lie below half of what the best three in a row had gained over random, clear of their
-        errors, and the low stretch is longer than the high one, or below it by more than the run's own ups and downs.
+    What: the verdict is that the run lost what it had learned: the last two evaluations, or tenths of training, lie
+        below half of what the best three in a row had gained over random, clear of their errors, and the
+        low stretch is longer than the high one, or below it by more than the run's own ups and downs.
     Why: something learned was lost: steps too large, exploration gone, a critic gone astray.
     Known problems: a curriculum that gets harder looks the same. A run that has swung as far before is called
         unstable, by the verdict alone.
