@@ -140,7 +140,7 @@ def _with_plan(options: Options, plan: pairs.Plan) -> Options:
 
 
 def _only_paths(groups: Sequence[Group], origins: Mapping[int, str]) -> bool:
-    """Whether all runs are of one config, and lie below paths that somebody named otherwise than by seeds and counts."""
+    """Whether all runs are of one config, below paths that somebody named otherwise than by seeds and counts."""
     paths = {origins[id(run)] for group in groups for run in group.runs if id(run) in origins}
     return len(groups) == 1 and len({identity.stem(path) for path in paths if not identity.MADE_UP.search(path)}) > 1
 
