@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import tyro
 
@@ -38,7 +38,8 @@ class Diff:
 
 def main(words: Sequence[str]) -> int:
     args = parse(Diff, "diff", words, EXAMPLES)
-    changes = layers.diff(*(read(word, args.runs) for word in (args.a, args.b)))
+    both = [read(word, args.runs) for word in (args.a, args.b)]
+    changes = layers.diff(*(each.config for each in both))
     if args.json:
         from relab.base.jsonl import encode
 
@@ -53,27 +54,38 @@ def main(words: Sequence[str]) -> int:
     width = max((len(c.key) for c in changes), default=0)
     for c in changes:
         values = f"{masks.beside(c.key, c.a)!s} -> {masks.beside(c.key, c.b)!s}"
-        print(printable(f"{c.key:{width}}  {values}{'' if c.key == 'seed' else ratio(c.a, c.b)}"))
+        print(printable(f"{c.key:{width}}  {values}{'' if c.key == 'seed' else ratio(c.a, c.b)}{origin(c.key, both)}"))
     return 0
 
 
-def read(word: str, runs: Path) -> Settings:
-    """A config as plain values; nothing of it is imported."""
+class Said(NamedTuple):
+    """A config as plain values, and the keys that the log alone tells."""
+
+    config: Settings
+    logged: Collection[str] = ()
+
+
+def read(word: str, runs: Path) -> Said:
+    """Nothing of the config is imported."""
     path = Path(word)
     if path.is_file() and path.suffix in (".yaml", ".yml"):
-        return layers.read_yaml(path)
+        return Said(layers.read_yaml(path))
     return settings_of(names.place(word, runs))
 
 
-def settings_of(path: Path) -> Settings:
+def settings_of(path: Path) -> Said:
     """The settings of the one run at a path, whichever tool wrote it."""
-    from relab.formats.read import find
+    from relab.formats.read import find, logged_settings
 
     sources = list(find.find(path))
     layers.require(len(sources) == 1, f"{path} must be one run, but holds {len(sources)}")
     run = find.read(sources[0])
     layers.require(bool(run.config), f"{path} has no settings in its record ({run.source})")
-    return run.config
+    return Said(run.config, logged_settings.of(run))
+
+
+def origin(key: str, both: Sequence[Said]) -> str:
+    return "  (read from the log)" if any(key in each.logged for each in both) else ""
 
 
 def shown(value: Any) -> Any:

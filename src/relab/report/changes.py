@@ -98,10 +98,13 @@ def marks(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
 def _set_keys(run: History) -> ConfigChanges:
     """What somebody chose, where there is nothing to hold it against."""
     flat = flatten(run.config)
-    if not run.provenance:
+    if not run.provenance or run.source != "relab":  # another tool's record does not say which are its defaults
         ordered = sorted(flat.items(), key=lambda item: item[0].startswith("foreign."))  # what relab knows comes first
-        rows = [[key, shown(value)] for key, value in ordered if key not in QUIET_KEYS]
-        return ConfigChanges("Config", ["key", "value"], rows)
+        rows = [
+            [key, shown(value), str(run.provenance.get(key, ""))] for key, value in ordered if key not in QUIET_KEYS
+        ]
+        few = any(row[2] for row in rows)
+        return ConfigChanges("Config", ["key", "value", "from"][: 2 + few], [row[: 2 + few] for row in rows])
     unchosen = ("defaults", "preset")
     chosen = {
         k: v for k, v in run.provenance.items() if str(v).partition(" ")[0] not in unchosen and k not in QUIET_KEYS

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from relab.formats.read import logged_settings
 from relab.record.history import History
 from relab.record.state import NAMED, group_key, seed_of, seedless
 
@@ -54,16 +55,25 @@ class Parting(NamedTuple):
 def keys(runs: Sequence[tuple[History, str]]) -> list[str]:
     """A key for each run: those that share it are taken for seeds of one config."""
     named = [Named(*run) for run in runs]
-    configs: dict[str, list[int]] = {}
-    for i, run in enumerate(named):
-        configs.setdefault(group_key(*run), []).append(i)
-    result = [""] * len(named)
-    for key, members in configs.items():
-        known = key.startswith(NAMED)  # by its name already, as its user or its tool said
-        stems = None if known else _stems([named[i] for i in members])
-        for i, stem in zip(members, stems or [""] * len(members)):
-            result[i] = f"{key} named {stem}" if stem else key
+    result = [group_key(*run) for run in named]
+    for marks in (_logged, _names):
+        for key in dict.fromkeys(result):
+            members = [i for i, each in enumerate(result) if each == key]
+            for i, mark in zip(members, marks(key, [named[i] for i in members])):
+                result[i] = key + mark
     return result
+
+
+def _logged(_: str, runs: Sequence[Named]) -> list[str]:
+    """What tells runs apart whose settings say nothing: values that their logs hold, where two are not the same."""
+    every = [", ".join(f"{key}={value}" for key, value in logged_settings.of(run.history).items()) for run in runs]
+    return [f" with {each}" if each else "" for each in every] if len(set(filter(None, every))) > 1 else []
+
+
+def _names(key: str, runs: Sequence[Named]) -> list[str]:
+    """The names of runs that the same settings and seed do not make the same; none where a name is the key already."""
+    stems = None if key.startswith(NAMED) else _stems(runs)
+    return [f" named {stem}" for stem in stems or ()]
 
 
 def same(a: tuple[History, str], b: tuple[History, str]) -> bool:

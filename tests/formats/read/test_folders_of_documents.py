@@ -106,7 +106,8 @@ def test_two_axes_and_the_probes_of_a_curriculum() -> None:
 
 def test_the_command_is_the_config() -> None:
     last = runs(FIXTURES / "swarm")["escape_v1"]
-    assert last.config["algo"] == {"envs": 8, "steps": 16}
+    assert last.config["algo"] == {"envs": 8, "steps": 16, "ent_coef": 0.02}
+    assert last.provenance == {"algo.ent_coef": "read from the log"}
     assert last.config["foreign"]["gate_success_early"] == 0.10
     assert last.config["foreign"]["curriculum"] == "5:10,10:10"
     assert (last.config["foreign"]["skip_final"], last.meta["seed"]) == (True, 77)

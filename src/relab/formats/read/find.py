@@ -15,7 +15,7 @@ from types import ModuleType
 from relab.base import blame
 from relab.base.jsonl import RecordError
 from relab.base.masks import mask
-from relab.formats.read import common, copies, foreign_state, path_names, step_axis, unread
+from relab.formats.read import common, copies, foreign_state, logged_settings, path_names, step_axis, unread
 from relab.formats.read.facts import add_facts
 from relab.formats.read.hints import Hints, of_folder
 from relab.formats.read.source import Listing, Source
@@ -229,6 +229,7 @@ def read(source: Source, hints: Hints | None = None) -> History:
     if not history.trained_by_relab:
         step_axis.clean(history)
         step_axis.doubt(history)
+    logged_settings.add(history, source)
     add_facts(history)
     besides.after(history)
     mask_heads(history)

@@ -11,6 +11,7 @@ import numpy as np
 from relab.base.documents import Document
 from relab.base.numbers import to_int
 from relab.base.streams import world_of
+from relab.formats.read import logged_settings
 from relab.health.rule import Evidence, Finding, Missing, rule
 from relab.health.view import View, ViewGroup, episodes
 from relab.record.state import group_key, seed_of
@@ -97,7 +98,8 @@ def same_seed_differs(groups: list[ViewGroup], *, rounding: float = ROUNDING) ->
     """
     configs: dict[str, list[View]] = {}  # by settings alone: where such runs part, their names tell groups apart
     for view in (view for group in groups for view in group.views):
-        configs.setdefault(group_key(view.history, view.name), []).append(view)
+        settings = f"{group_key(view.history, view.name)} {logged_settings.of(view.history)}"
+        configs.setdefault(settings, []).append(view)
     pairs = [(a, b) for views in configs.values() for a, b in itertools.combinations(views, 2)
              if _seed(a) is not None and _seed(a) == _seed(b)]  # fmt: skip
     if not pairs:
