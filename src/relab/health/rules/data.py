@@ -67,6 +67,8 @@ def _unmeasured(view: View, name: str, bad: np.ndarray) -> bool:
         return True
     if view.history.source == "relab" or not name.startswith(("return/", "eval/", "time/", "foreign/")):
         return False
+    if name == view.verdict.metric and view.verdict.kind == "broken":  # its outcome is not a number
+        return False
     stays = len(bad) >= 2 and len(bad) < len(values) and not np.isfinite(values[bad[0] :]).any()
     clock = name.startswith("time/")  # steps over no time at all are infinitely many
     return not (stays or (np.isinf(values[bad]).any() and not clock))
