@@ -20,6 +20,7 @@ from relab.record.history import History
 
 LATE_S = 30.0  # a row may be written so long after the time that it holds
 AT_ONCE_S = 5.0  # between the oldest and the newest file of a folder that was copied
+NAMED = "named "  # how the key of a group begins that its runs' names make
 SEED_IN_NAME = re.compile(r"(?i)(?:^|(?<=[-_./=]))(?:seed|s)[-_=]?([0-9]{1,18})(?=$|[-_./])")
 
 
@@ -121,7 +122,17 @@ def group_key(run: History, name: str) -> str:
     recorded = run.meta.get("config_hash")
     if isinstance(recorded, str) and recorded:
         return recorded
-    return config_hash(run.config) if run.config else f"named {seedless(name)}"
+    return config_hash(run.config) if run.config else name_key(name, run.folder)
+
+
+def name_key(name: str, folder: Path) -> str:
+    """The key of runs without settings; a name that is a seed alone says nothing, the folder above it does.
+
+    >>> name_key("bonus-s3", Path("logs/bonus-s3")), name_key("seed0", Path("logs/bonus/seed0"))
+    ('named bonus', 'named bonus')
+    """
+    alone = SEED_IN_NAME.fullmatch(name)
+    return NAMED + (folder.resolve().parent.name if alone else seedless(name).rstrip("/"))
 
 
 def seedless(name: str) -> str:
