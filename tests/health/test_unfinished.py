@@ -192,6 +192,6 @@ def test_a_last_evaluation_that_is_no_number_is_an_error():
     steps, values = np.arange(1, 11) * 1000, np.array([20, 100, 300, 480, 490, 500, 500, 495, 500, np.nan])
     column = {"eval/return_det": history.Column(steps, values)}
     run = history.History(Path("run"), column, {"eval/return_det": "env_steps"}, source="csv")
-    rule = next(rule for rule in all_rules(plugins=False) if rule.slug == "non-finite")
+    rule = all_rules(plugins=False)["non-finite"]
     message = rule.check(View(run, "run", state="ended")).message
     assert message == "eval/return_det is not finite from step 10,000 on (1 of 10 rows)"

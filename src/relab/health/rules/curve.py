@@ -215,9 +215,10 @@ def below_known_level(view: View) -> Finding | None:
         return None
     trend = "still rising" if goal.rising else "no longer rising clear of its noise"
     more = "; more steps may be all that it needs" if view.last_step < goal.steps else ""
-    return Finding(f"return {goal.reached:.4g} (mean of its last quarter) after {view.last_step:,} steps, {trend}; others"
-                   f" reach {goal.level:.4g}, the quickest published run with {goal.steps:,}{more}", goal.reached,
-                   course[len(course) // 2].step, [view.evidence(course)], confidence="medium")  # fmt: skip
+    message = f"return {goal.reached:.4g} (its last quarter) after {view.last_step:,} steps, {trend}; others reach" \
+              f" {goal.level:.4g}, the quickest published run with {goal.steps:,}{more}"  # fmt: skip
+    since = course[len(course) // 2].step
+    return Finding(message, goal.reached, since, [view.evidence(course)], confidence="medium")
 
 
 @rule(
