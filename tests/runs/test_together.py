@@ -82,8 +82,8 @@ def test_two_paths_are_compared_by_what_both_have(tmp_path):
     rows = [{"step": 1000 * i, "episode_return": 10.0 + i} for i in range(1, 21)]
     for name in ("a", "b"):
         (tmp_path / name).mkdir()
-    (tmp_path / "a/log.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (tmp_path / "a/train_log.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     evaluated = [row | {"eval_return": 20.0} for row in rows]
-    (tmp_path / "b/log.jsonl").write_text("".join(json.dumps(row) + "\n" for row in evaluated))
+    (tmp_path / "b/train_log.jsonl").write_text("".join(json.dumps(row) + "\n" for row in evaluated))
     text = repr(relab.compare(tmp_path / "a", tmp_path / "b"))
     assert "has no number" not in text, text

@@ -112,8 +112,9 @@ def test_what_is_left_is_held_against_random_where_the_start_was_not_seen(means,
 
 @pytest.mark.parametrize(
     ("kinds", "said"),
-    [(["learned", "top", "lost"], "learned on 2 of 3 seeds, ends at 2"), (["not"] * 3, "did not learn on any of 3 seeds, ends at 2"),
-     (["worse", "worse", "not"], "worse than random on 2 of 3 seeds, ends at 2"), (["learned"], "learned, ends at 1"),
+    [(["learned", "top", "lost"], "learned on 2 of 3 seeds, learned and lost it on 1 of 3 seeds, ends at 2"),
+     (["unstable", "learned", "unstable"], "learned on 1 of 3 seeds, unstable on 2 of 3 seeds, ends at 2"), (["not"] * 3, "did not learn on any of 3 seeds, ends at 2"),
+     (["worse", "worse", "not"], "did not learn on 1 of 3 seeds, worse than random on 2 of 3 seeds, ends at 2"), (["learned"], "learned, ends at 1"),
      (["learned"] * 2, "learned on both seeds, ends at 1.5")],
 )  # fmt: skip
 def test_a_group_in_a_few_words(kinds, said):
