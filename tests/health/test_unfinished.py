@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from test_rules_foreign import asked, made
 
+from relab.base.places import address
 from relab.health import engine
 from relab.health.beside import healthy_range
 from relab.health.engine import Finding, NotChecked
@@ -182,9 +183,7 @@ def test_a_shorter_run_is_held_against_what_the_other_had_at_the_same_step(state
 
 def test_a_run_is_named_by_what_resume_finds(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    addresses = {
-        folder: View(history.History(Path(folder)), "t0").address for folder in ("runs/t0", "own/t0", "/elsewhere/t 0")
-    }
+    addresses = {folder: address(Path(folder)) for folder in ("runs/t0", "own/t0", "/elsewhere/t 0")}
     assert addresses == {"runs/t0": "t0", "own/t0": "own/t0", "/elsewhere/t 0": "'/elsewhere/t 0'"}
 
 

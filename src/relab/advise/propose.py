@@ -21,6 +21,7 @@ from relab.advise.rising import OPEN, RISES, STAYS, Trend, trend_of
 from relab.advise.tried import Tried
 from relab.base.jsonl import RecordError
 from relab.base.numbers import is_number
+from relab.base.places import address
 from relab.base.text import number
 from relab.health.chain import lead
 from relab.health.examine import Report
@@ -221,7 +222,11 @@ class Search:
             first, state = waiting[0], states[waiting[0]]
             view = next(view for view in self.views if view.name == first)
             ours = view.history.trained_by_relab and state != "running"
-            then = f"`relab resume {view.address}{view.trust}` first" if ours else "what it would end at is not known"
+            then = (
+                f"`relab resume {address(view.history.folder)}{view.trust}` first"
+                if ours
+                else "what it would end at is not known"
+            )
             return Nothing(f"{first} is {'still ' if state == 'running' else ''}{state}: {then}", self.passed_over,
                            self.by_hand())  # fmt: skip
         if solved_:

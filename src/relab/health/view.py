@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import math
 import re
-import shlex
 from dataclasses import dataclass, field
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -63,14 +61,6 @@ class View:
     def config(self) -> dict[str, Any]:
         """Dotted key -> value."""
         return {key: _fitting(value) for key, value in flatten(self.history.config).items()}
-
-    @property
-    def address(self) -> str:
-        """What a command finds this run by: its name, where it lies in runs/, else its folder."""
-        folder = self.history.folder.absolute()
-        if folder.parent == Path.cwd() / "runs":
-            return shlex.quote(folder.name)
-        return shlex.quote(str(folder.relative_to(Path.cwd()) if folder.is_relative_to(Path.cwd()) else folder))
 
     @property
     def trust(self) -> str:

@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 
+from relab.base.places import address
 from relab.config import registry
 from relab.health.curve import Curve
 from relab.health.estimates import clear, shown
@@ -43,7 +44,7 @@ def run_incomplete(view: View, *, whole: float = 0.98, whole_elsewhere: float = 
     if state in ("interrupted", "stale") and _said_why(view):
         return None
     if state in ("interrupted", "stale"):
-        resume = f"relab resume {view.address}{view.trust}"
+        resume = f"relab resume {address(view.history.folder)}{view.trust}"
         return Finding(f"the run {'was interrupted' if state == 'interrupted' else 'went silent'} {done}", share, last,
                        suggest=[resume] if view.history.trained_by_relab else [ELSEWHERE],
                        confidence="high")  # fmt: skip
@@ -63,7 +64,7 @@ def _after_failure(view: View) -> str:
         return ELSEWHERE
     if would_repeat(view.history):
         return AGAIN
-    return f"mend what it says, then relab resume {view.address}{view.trust}, or leave it out of comparisons"
+    return f"mend what it says, then relab resume {address(view.history.folder)}{view.trust}, or leave it out of comparisons"
 
 
 def _said_why(view: View) -> bool:
