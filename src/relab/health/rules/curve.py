@@ -64,7 +64,8 @@ def _after_failure(view: View) -> str:
         return ELSEWHERE
     if would_repeat(view.history):
         return AGAIN
-    return f"mend what it says, then relab resume {address(view.history.folder)}{view.trust}, or leave it out of comparisons"
+    resume = f"relab resume {address(view.history.folder)}{view.trust}"
+    return f"mend what it says, then {resume}, or leave it out of comparisons"
 
 
 def _said_why(view: View) -> bool:
