@@ -36,6 +36,7 @@ from relab.runs import grouping
 from relab.runs.grouping import Group, Run
 from relab.runs.listing import full_key
 from relab.runs.sentences import finals, interval_text
+from relab.runs.together import loaded_below
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -60,11 +61,10 @@ def load(
         command,
         read_mapping(dict(mapping or {}), "`mapping`"),
     )
-    read = [find.load_all(path, of_folder(path, hints)) for path in paths or ("runs",)]
-    loaded = [run for each in read for run in each.runs]
-    broken, passed = [gone for each in read for gone in each.broken], [gone for each in read for gone in each.unread]
-    root = Path(paths[0]) if len(paths) == 1 else None
-    return Runs(loaded, broken, ", ".join(str(p) for p in paths or ("runs",)), passed, root)
+    places = [Path(path) for path in paths or ("runs",)]
+    read = loaded_below(places, lambda path: find.load_all(path, of_folder(path, hints)))
+    root = places[0] if len(paths) == 1 else None
+    return Runs(read.runs, read.broken, ", ".join(str(p) for p in paths or ("runs",)), read.unread, root)
 
 
 @dataclass

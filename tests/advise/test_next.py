@@ -13,6 +13,7 @@ from relab.cli import main
 from relab.commands.train import layers, origin_of
 from relab.config import layers as config
 from relab.health.examine import examine
+from report.made import write_run
 from small_runs import run
 
 FILE = proposal.FILE
@@ -54,6 +55,14 @@ def test_it_says_what_why_and_how_in_a_few_lines(here, capsys):
     assert "steps-too-large" in printed
     assert "relab next lr100 --write && relab train runs/lr100/next_config.yaml seed=3" in printed
     assert sorted(here.rglob("*")) == before, "without --write nothing is written"
+
+
+def test_another_seed_is_one_that_no_run_of_the_config_has(tmp_path, capsys):
+    for seed in range(3):
+        write_run(tmp_path / f"swings-s{seed}", [20.0, 490, 110 + seed, 480, 112, 490, 183, 481], seed)
+    write_run(tmp_path / "unlike-s3", [20.0, 490, 110, 480, 112, 490, 183, 481], 3, config={"total_steps": 9000})
+    assert main(["next", str(tmp_path)]) == 0
+    assert "run another seed (seed=3)" in capsys.readouterr().out
 
 
 def test_the_command_for_a_plug_in_says_that_its_code_is_trusted(here, capsys):

@@ -133,7 +133,7 @@ def test_seeds_are_one_group_with_an_interval_and_a_band(tmp_path):
     data = sections.build(tmp_path)
     (outcome,) = data.outcome
     assert outcome.value == "400 [380.4, 419.6]"  # 400 ± 2.776 * 15.81 / sqrt(5)
-    assert data.first.sentence == "Learned on 5 of 5 seeds: 10 → 400 (mean of seeds, random 20)."
+    assert data.first.sentence == "Learned on all 5 seeds: 10 → 400 (mean of seeds, random 20)."
     (group,) = data.curve.groups
     assert (len(group.lines), group.band.label) == (5, "mean, 95% interval, n = 5 seeds")
     assert (group.band.x, group.band.mean[-1]) == ([0, 1000, 2000, 3000, 4000], 400.0)
@@ -354,7 +354,7 @@ def test_two_seeds_are_shown_as_two_seeds(tmp_path):
 
 def test_the_first_words_are_algorithm_and_environment(tmp_path):
     first = cartpoles(tmp_path, (500.0,) * 5).first
-    assert (first.task, first.sentence.split(":")[0]) == ("PPO on CartPole-v1", "Learned on 5 of 5 seeds")
+    assert (first.task, first.sentence.split(":")[0]) == ("PPO on CartPole-v1", "Learned on all 5 seeds")
 
 
 def test_each_environment_has_a_panel_and_a_card_of_its_own(tmp_path):

@@ -81,3 +81,12 @@ def test_compare_by_name(tmp_path, capsys):
     assert cli.main(["compare", str(tmp_path), "--by", "name", "--json"]) == 0
     variants = json.loads(capsys.readouterr().out)["tasks"][0]["variants"]
     assert [row["label"] for row in variants] == ["more", "ok"]
+
+
+def test_settings_that_nobody_knows_are_not_the_same(tmp_path, capsys):
+    for name, seed in (("ok_s0", 0), ("more_s1", 1)):
+        meta = {"config_hash": "named both"}
+        write_run(tmp_path / name, [1.0, 2 + seed], seed, config={"total_steps": None}, meta=meta)
+        (tmp_path / name / "config.yaml").write_text(f"seed: {seed}\n")
+    assert cli.main(["compare", str(tmp_path)]) == 0
+    assert "more, ok have no settings in their logs and count as seeds of one config" in capsys.readouterr().out

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import numpy as np
@@ -45,6 +46,11 @@ def trained(values: np.ndarray, metric: str = "return/mean", spec: dict | None =
         ([15, 18, 26, 25, 26, 26], 1.0, CARTPOLE, "not"),  # random earns 22: a rise to 26 is no learning
         ([9.3, 9.3, 9.4, 9.2], 0.7, CARTPOLE, "worse"),
         ([20, 300, 490, 60, 50], 10.0, CARTPOLE, "lost"),
+        ([20, 100, 300, 480, 490, 500, 495, 500, 22, 21], 5.0, CARTPOLE, "lost"),
+        ([20, 100, 300, 480, 490, 500, 495, 500, 21, 22], 5.0, CARTPOLE, "lost"),  # whichever of the two is the lower
+        ([20, 150, 340, 390, 430, 174, 21], 10.0, CARTPOLE, "lost"),  # a fall that goes on is no noise
+        ([20] * 5 + [500] * 86 + [20] * 9, 10.0, CARTPOLE, "lost"),
+        ([22, 21, 29, 29, 30, 29, 23, 22, 23, 22, 23, 22], 0.5, CARTPOLE, "not"),  # of 453 to gain it gained 7
         ([20, 300, 490, 60], 10.0, CARTPOLE, "unstable"),  # one evaluation alone is no fall
         ([15, 18, 26], 1.0, CARTPOLE, "short"),  # at 3,000 steps, where the quickest took 50,000
         ([20, 300, 450, 320], 10.0, CARTPOLE, "part"),
@@ -106,8 +112,9 @@ def test_what_is_left_is_held_against_random_where_the_start_was_not_seen(means,
 
 @pytest.mark.parametrize(
     ("kinds", "said"),
-    [(["learned", "top", "lost"], "learned on 2 of 3 seeds, ends at 2"), (["not"] * 3, "did not learn on any of 3 seeds, ends at 2"),
-     (["worse", "worse", "not"], "worse than random on 2 of 3 seeds, ends at 2"), (["learned"], "learned, ends at 1"),
+    [(["learned", "top", "lost"], "learned on 2 of 3 seeds, learned and lost it on 1 of 3 seeds, ends at 2"),
+     (["unstable", "learned", "unstable"], "learned on 1 of 3 seeds, unstable on 2 of 3 seeds, ends at 2"), (["not"] * 3, "did not learn on any of 3 seeds, ends at 2"),
+     (["worse", "worse", "not"], "did not learn on 1 of 3 seeds, worse than random on 2 of 3 seeds, ends at 2"), (["learned"], "learned, ends at 1"),
      (["learned"] * 2, "learned on both seeds, ends at 1.5")],
 )  # fmt: skip
 def test_a_group_in_a_few_words(kinds, said):
@@ -265,3 +272,14 @@ def test_a_task_that_declares_success_is_judged_by_it():
     assert judged.best is not None
     assert judged.best.step == 2000
     assert verdict_of(History(Path("run"), evals=rows, meta={"spec": spec})).kind == "unstable"
+
+
+def test_a_row_of_a_rolling_mean_holds_no_more_than_its_window():
+    """5,000 episodes may lie between two rows; each row is the mean of the last hundred of them."""
+    draw = np.random.default_rng(1)
+    steps = 50 * 5_000 * np.arange(1, 41, dtype=np.int64)
+    values = {"return/mean_100": 50 + 2.5 * draw.normal(size=40), "return/length": np.full(40, 50.0)}
+    made = {name: Column(steps, x) for name, x in values.items()}
+    run = History(Path("run"), made, dict.fromkeys(made, "env_steps"), source="sb3")
+    assert verdict_of(run).points[-1].se > 2.5 / math.sqrt(4) / 2, "four rows of 2.5"
+    assert verdict_of(run).kind in ("flat", "unclear")

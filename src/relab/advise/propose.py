@@ -7,6 +7,7 @@ more episodes where a choice rested on too few. A run at the highest return ther
 
 from __future__ import annotations
 
+import itertools
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -20,6 +21,7 @@ from relab.advise.rising import OPEN, RISES, STAYS, Trend, trend_of
 from relab.advise.tried import Tried
 from relab.base.jsonl import RecordError
 from relab.base.numbers import is_number
+from relab.base.places import address
 from relab.base.text import number
 from relab.health.chain import lead
 from relab.health.examine import Report
@@ -29,7 +31,7 @@ from relab.health.render import tried as tried_text
 from relab.health.rule import Finding, Missing
 from relab.health.view import View
 from relab.record.history import load
-from relab.record.state import state_of
+from relab.record.state import seed_of, state_of
 from relab.runs import identity
 from relab.runs.sentences import sentence
 
@@ -220,7 +222,11 @@ class Search:
             first, state = waiting[0], states[waiting[0]]
             view = next(view for view in self.views if view.name == first)
             ours = view.history.trained_by_relab and state != "running"
-            then = f"`relab resume {first}{view.trust}` first" if ours else "what it would end at is not known"
+            then = (
+                f"`relab resume {address(view.history.folder)}{view.trust}` first"
+                if ours
+                else "what it would end at is not known"
+            )
             return Nothing(f"{first} is {'still ' if state == 'running' else ''}{state}: {then}", self.passed_over,
                            self.by_hand())  # fmt: skip
         if solved_:
@@ -232,14 +238,18 @@ class Search:
         if cut and all(finding.about == "evidence" for finding in self.report.main):
             return Nothing(f"{told_cut(cut[0])}: what it would end at is not known, so run it to its end first")
         if unstable := [view for view in self.views if view.verdict.kind == "unstable"]:
-            return Nothing(told_unstable(unstable[0]), self.passed_over, self.by_hand())
+            return Nothing(told_unstable(unstable[0], self.others(unstable[0])), self.passed_over, self.by_hand())
         if self.report.main:
             slugs = ", ".join(dict.fromkeys(f.slug for f in self.report.main))
-            return Nothing(
-                f"no setting is known to mend what was found ({slugs}): `relab examine` says what to look at",
-                mend=self.by_hand(),
-            )
+            return Nothing(f"{self.lack()} ({slugs}): `relab examine` says what to look at", mend=self.by_hand())
         return Nothing(self.told_trend())
+
+    def lack(self) -> str:
+        """Why no change of a setting follows from the findings."""
+        settings = [key for view in self.views for key in view.config if key.startswith(("algo.", "foreign."))]
+        if set(settings) <= {"algo.name"}:
+            return "the log holds no settings, so that none can be changed for what was found"
+        return "no setting is known to mend what was found"
 
     def told_trend(self) -> str:
         """Nothing was found: does a return still rise? Only what is known is said."""
@@ -258,7 +268,7 @@ class Search:
         level = number(min(e.mean for e in ends if e is not None))
         seeds = len(set(identity.keys([(v.history, v.name) for v in views]))) == 1 and len(views)
         who = views[0].name if len(views) == 1 else f"{len(views)} of {len(self.views)} runs"
-        seed = f"seed={_other_seed(views[0])}"
+        seed = f"seed={_other_seed(views[0], self.others(views[0]))}"
         command = f"`relab train {seed} --parent {views[0].name}{views[0].trust}`"
         more = command if views[0].history.trained_by_relab else seed  # of another tool: in its own words
         one = f"; one seed says little about the config, another run of it more: {more}" if seeds == 1 else ""
@@ -289,11 +299,11 @@ def solved(view: View) -> bool:
     return view.verdict.kind != "unstable" and (reached or view.at_ceiling(end.mean))
 
 
-def told_unstable(view: View) -> str:
+def told_unstable(view: View, others: Sequence[View]) -> str:
     """What it ends at depends on when it ended, and no finding says why."""
     said = sentence(view.verdict)
     return (f"{view.name} is {said[:1].lower()}{said[1:]}; no finding says why: evaluate more often near its end, or"
-            f" run another seed (seed={_other_seed(view)}), before anything is changed")  # fmt: skip
+            f" run another seed (seed={_other_seed(view, others)}), before anything is changed")  # fmt: skip
 
 
 def told_cut(view: View) -> str:
@@ -307,6 +317,9 @@ def _trend(view: View) -> Trend | None:
         return None
 
 
-def _other_seed(view: View) -> int:
-    seed = view.config.get("seed")
-    return seed + 1 if type(seed) is int else 1
+def _other_seed(view: View, others: Sequence[View]) -> int:
+    """The first seed after its own that no run of its config has."""
+    used = {seed_of(v.history, v.name) for v in others if same_group(view, v)}
+    own = seed_of(view.history, view.name)
+    first = own + 1 if type(own) is int else 1
+    return next(seed for seed in itertools.count(first) if seed not in used)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 
@@ -39,6 +40,24 @@ def cut_short(steps: int | None, planned: object) -> bool:
     """Whether a run ended well before its planned steps; False where nobody says how many these are."""
     known = is_number(planned) and 0 < planned < math.inf
     return known and steps is not None and steps < WHOLE * planned  # type: ignore[operator]
+
+
+def true_status(status: str, ours: bool, steps: int | None, planned: object) -> str:
+    """A status as a record has it, but for "finished" of a program that relab did not train with (`ours`) and that
+    stopped on its way: it ends without an error too.
+
+    >>> true_status("finished", False, 10, 100), true_status("finished", True, 10, 100)
+    ('ended', 'finished')
+    """
+    return "ended" if status == "finished" and not ours and cut_short(steps, planned) else status
+
+
+def address(folder: Path) -> str:
+    """What a command finds a run by: its name, where it lies in runs/, else its folder."""
+    here, folder = Path.cwd(), folder.absolute()
+    if folder.parent == here / "runs":
+        return shlex.quote(folder.name)
+    return shlex.quote(str(folder.relative_to(here) if folder.is_relative_to(here) else folder))
 
 
 def cache_folder() -> Path:

@@ -166,8 +166,9 @@ def _is_strange(history: History) -> bool:
 def guess(report: Report, path: Path, hinting: Hinting) -> str:
     """How runs without a config were put together, said before anything is concluded from it; empty where none were."""
     from relab.formats.read.hints import recall_group
+    from relab.record.state import NAMED
 
-    named = {group.name.removeprefix("named "): group.views for group in report.groups if group.name[:6] == "named "}
+    named = {group.name.removeprefix(NAMED): group.views for group in report.groups if group.name.startswith(NAMED)}
     if sum(len(views) for views in named.values()) < 2:
         return ""
     counts = ", ".join(f"{name} ({plural(len(views), 'run')})" for name, views in [*named.items()][:MANY])

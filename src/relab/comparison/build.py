@@ -12,12 +12,12 @@ from relab.base import near
 from relab.base.errors import NotFoundError
 from relab.base.text import plural
 from relab.comparison import key, leading, numbers, pairs, profile, twins
-from relab.comparison.arms import SETTINGS, Arm, arms_of
+from relab.comparison.arms import PATH, SETTINGS, Arm, arms_of
 from relab.comparison.profile import Standing
 from relab.comparison.task import Options, Task, find_column, metric_of, task_of
 from relab.config.base import require
 from relab.config.views import config_hash, flatten
-from relab.runs import grouping
+from relab.runs import grouping, identity
 from relab.runs.grouping import Group, Run
 from relab.runs.verdict import RETURNS, is_return
 
@@ -47,6 +47,9 @@ def compare(
     _check_metric(groups, options.metric)
     plan, notes = _question(options, plan)
     options = _with_plan(options, plan)
+    if options.by is None and _only_paths(groups, origins or {}):
+        notes.append("no setting tells the paths apart, so each path is a variant; --by settings takes them for one")
+        options = replace(options, by=PATH)
     comparable, apart = _tasks(groups, options, origins)
     notes += [*twins.taken_together(groups, options.by), *_merged(groups, options.by, origins or {})]
     result = Result(comparable, apart, len(runs), notes=notes, warnings=twins.told_apart(groups, options.by))
@@ -87,7 +90,8 @@ def _tasks(
     apart: list[tuple[str, str]] = []
     metrics: dict[str, str] = {}
     for candidates in key.tasks(groups):
-        metric = metric_of(candidates, options.metric)
+        arms = arms_of(candidates, PATH, origins) if options.by == PATH else []
+        metric = metric_of([Group(arm.label, arm.runs) for arm in arms] or candidates, options.metric)
         metrics |= {group.key: metric for group in candidates}
         have, lack = _split(candidates, metric)
         apart += [(group.label, _lacks(group, metric)) for group in lack]
@@ -135,9 +139,15 @@ def _with_plan(options: Options, plan: pairs.Plan) -> Options:
     )
 
 
+def _only_paths(groups: Sequence[Group], origins: Mapping[int, str]) -> bool:
+    """Whether all runs are of one config, below paths that somebody named otherwise than by seeds and counts."""
+    paths = {origins[id(run)] for group in groups for run in group.runs if id(run) in origins}
+    return len(groups) == 1 and len({identity.stem(path) for path in paths if not identity.MADE_UP.search(path)}) > 1
+
+
 def _merged(groups: Sequence[Group], by: str | None, origins: Mapping[int, str]) -> list[str]:
-    both = [g for g in groups if len({origins.get(id(run)) for run in g.runs}) > 1]
-    if not both or by == "path":
+    both = [g for g in groups if len({identity.stem(origins.get(id(run), "")) for run in g.runs}) > 1]
+    if not both or by == PATH:
         return []
     return [f"{plural(len(both), 'config')} lie in more than one path and count as one;"
             " --by path compares the paths"]  # fmt: skip

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from relab.base.text import number
 from relab.comparison.arms import NAME, SETTINGS
+from relab.config.views import flatten
 from relab.runs import identity
 from relab.runs.grouping import Group, Run
 
@@ -29,9 +30,15 @@ def _told(groups: Sequence[Group]) -> str:
              if repr(a.seed) == repr(b.seed) and (where := identity.parting(a.history, b.history))]  # fmt: skip
     how = _proof(*pairs[0]) if pairs else "their numbers differ"
     return (
-        f"{labels} have the same settings, but {how}. Something that is in no setting differs (a wrapper, the code), so"
+        f"{labels} {_alike(groups[0])}, but {how}. Something that is in no setting differs (a wrapper, the code), so"
         " they are told apart by name; --by settings takes them for seeds of one config"
     )
+
+
+def _alike(group: Group) -> str:
+    """Where nothing is known that could differ, nothing is said to be the same."""
+    known = set(flatten(group.config)) - {"seed", "algo.name", "env.name"}
+    return "have the same settings" if known else "have no settings in their logs"
 
 
 def _proof(a: Run, b: Run, where: identity.Parting) -> str:
@@ -50,6 +57,6 @@ def taken_together(groups: Sequence[Group], by: str | None) -> list[str]:
     for group in groups:
         stems = dict.fromkeys(identity.stem(run.name) for run in group.distinct)
         if 1 < len(stems) <= MOST and all(stems):
-            notes.append(f"{', '.join(stems)} have the same settings and count as seeds of one config; --by {NAME}"
+            notes.append(f"{', '.join(stems)} {_alike(group)} and count as seeds of one config; --by {NAME}"
                          " tells them apart")  # fmt: skip
     return notes

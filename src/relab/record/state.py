@@ -14,12 +14,13 @@ from typing import Any
 import numpy as np
 
 from relab.base import processes
-from relab.base.places import cut_short, run_state
+from relab.base.places import run_state, true_status
 from relab.config.views import config_hash, flatten
 from relab.record.history import History
 
 LATE_S = 30.0  # a row may be written so long after the time that it holds
 AT_ONCE_S = 5.0  # between the oldest and the newest file of a folder that was copied
+NAMED = "named "  # how the key of a group begins that its runs' names make
 SEED_IN_NAME = re.compile(r"(?i)(?:^|(?<=[-_./=]))(?:seed|s)[-_=]?([0-9]{1,18})(?=$|[-_./])")
 
 
@@ -35,10 +36,10 @@ def status_of(run: History) -> str:
     A program that was stopped on its way also ends without an error, but is not finished.
     """
     status = run.meta.get("status") or ("finished" if run.source != "relab" and _at_its_end(run) else "")
-    short = not run.trained_by_relab and cut_short(steps_of(run), run.config.get("total_steps"))
-    if status == "finished" and short and not any(event.get("kind") == "stop" for event in run.events):
-        return "ended"
-    return status if isinstance(status, str) else ""
+    if not isinstance(status, str):
+        return ""
+    whole = run.trained_by_relab or any(event.get("kind") == "stop" for event in run.events)
+    return true_status(status, whole, steps_of(run), run.config.get("total_steps"))
 
 
 def steps_of(run: History) -> int:
@@ -121,7 +122,17 @@ def group_key(run: History, name: str) -> str:
     recorded = run.meta.get("config_hash")
     if isinstance(recorded, str) and recorded:
         return recorded
-    return config_hash(run.config) if run.config else f"named {seedless(name)}"
+    return config_hash(run.config) if run.config else name_key(name, run.folder)
+
+
+def name_key(name: str, folder: Path) -> str:
+    """The key of runs without settings; a name that is a seed alone says nothing, the folder above it does.
+
+    >>> name_key("bonus-s3", Path("logs/bonus-s3")), name_key("seed0", Path("logs/bonus/seed0"))
+    ('named bonus', 'named bonus')
+    """
+    alone = SEED_IN_NAME.fullmatch(name)
+    return NAMED + (folder.resolve().parent.name if alone else seedless(name).rstrip("/"))
 
 
 def seedless(name: str) -> str:

@@ -5,7 +5,7 @@ last tenth of the steps is the run's outcome, those before it are cut into nine 
 shares most of them with the row before, so that neighbours lie close together whatever the noise is.
 
 Error of a block of m rows. Where a row is the mean of the last W = 100 episodes and k of them are new, a step between
-rows has the variance 2 s^2 min(k, W) / W^2, from which s, the spread of episodes, and s / sqrt(max(W, m k)) follow.
+rows has the variance 2 s^2 min(k, W) / W^2, from which s, the spread of episodes, and s / sqrt(max(W, m min(k, W))) follow.
 Where nothing is known of the rows: batch means. For batches of b = 1, 2, 4, ... rows the variance of a batch is told by
 second differences (which a trend does not move), and b times it grows with b until batches are independent; the
 largest is taken.
@@ -205,7 +205,7 @@ def _rolling(run: History, column: Column, cuts: list[np.ndarray], window: int) 
         near = steps[max(cut[0] - around, 0) : cut[-1] + around]
         near = near[np.isfinite(near)]
         spread = float(np.sqrt(np.mean((near - near.mean()) ** 2))) if len(near) > 1 else math.nan
-        played = float(new[max(cut[0] - 1, 0) : cut[-1]].sum())
+        played = float(np.minimum(new, window)[max(cut[0] - 1, 0) : cut[-1]].sum())  # a row sees no more of them
         errors.append(spread / math.sqrt(max(window, played)))
     return errors
 

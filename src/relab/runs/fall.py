@@ -1,9 +1,9 @@
 """Did a run keep what it had reached? A fall that stays, or swings; both held against the run's own ups and downs.
 
-A fall is told by the end of a course, never by one point: its last points have all lost half of what three in a row had
+A fall is told by the end of a course, never by one point: its last two points have lost half of what three in a row had
 gained, clear of their errors (or it fell from point to point, from its best to its end), and the low stretch is longer
-than the high one before it, or lies below it by more than these two vary. Points of a run that swings vary as much before the fall as it is deep, so that what looks like a fall
-may be its next swing.
+than the high one before it, or lies below it by more than these two vary. Points of a run that swings vary as much
+before the fall as it is deep, so that what looks like a fall may be its next swing.
 """
 
 from __future__ import annotations
@@ -48,13 +48,14 @@ def fall_of(points: Sequence[Estimate], nothing: Estimate, rose: bool) -> Fall |
         return None
     half = ground + HALF * gain
     way = _straight(points)
-    end = points[-1:] if way > 2 else points[-max(2, min(3, len(means) // 3), len(means) // 10) :]
+    end = points[-1:] if way > 2 else points[-2:]
     if any(p.mean > half or not clearly(smooth[top] - p.mean, peak, p) for p in end):
         return None
     start = next(i for i in range(top, len(means)) if all(mean <= half for mean in means[i:]))
     began = next(i for i in range(start) if means[i] > half)
     lost = (smooth[top] - max(p.mean for p in end)) / gain
-    return Fall(start, lost, half) if way > 3 or _stays(means[began:start], means[start:]) else None
+    high = means[began : min(start, len(means) - way + 1)] if way else means[began:start]  # on the way down it is no more
+    return Fall(start, lost, half) if way > 3 or _stays(high, means[start:]) else None
 
 
 def _straight(points: Sequence[Estimate]) -> int:
@@ -66,18 +67,23 @@ def _straight(points: Sequence[Estimate]) -> int:
 
 def _stays(high: list[float], low: list[float]) -> bool:
     """Whether it was low for longer than it had been high, or the two stretches differ by more than the errors of their
-    means, as far as their points vary."""
-    return len(low) > len(high) or float(np.mean(high) - np.mean(low)) > Z * math.hypot(_error(high), _error(low))
+    means. Points of the low one are taken to vary as much as those of the high one, at least: there are few of them.
+    """
+    if len(low) > len(high):
+        return True
+    before = _spread(high)
+    after = max(before, _spread(low[::-1]))  # read backwards: its moves down may be the fall itself
+    return float(np.mean(high) - np.mean(low)) > Z * math.hypot(before / len(high) ** 0.5, after / len(low) ** 0.5)
 
 
-def _error(stretch: list[float]) -> float:
-    """Of a stretch's mean, by its moves down alone: those up may be learning. Without a trend both are as large.
+def _spread(stretch: list[float]) -> float:
+    """How far points vary, by their moves down alone: those up may be learning. Without a trend both are as large.
 
-    >>> round(_error([200.0, 400.0, 300.0]), 2), _error([200.0, 400.0])
-    (40.82, 0.0)
+    >>> round(_spread([200.0, 400.0, 300.0]), 1), _spread([200.0, 400.0])
+    (70.7, 0.0)
     """
     drops = np.minimum(np.diff(stretch), 0.0)
-    return math.sqrt(float((drops**2).sum()) / len(drops) / len(stretch)) if len(drops) else 0.0
+    return math.sqrt(float((drops**2).mean())) if len(drops) else 0.0
 
 
 def in_a_row(means: list[float]) -> list[float]:

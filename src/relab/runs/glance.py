@@ -18,7 +18,7 @@ import orjson
 from relab.base.documents import Document, Settings
 from relab.base import blame, masks, processes
 from relab.base.numbers import is_number
-from relab.base.places import cut_short
+from relab.base.places import true_status
 from relab.config.base import ConfigError
 from relab.config.coerce import scalar
 from relab.record.evaluations import evaluations, outcome_of
@@ -95,8 +95,7 @@ def own(folder: bytes, meta: Any = None) -> Glance:
         summary.status = "stale"  # killed, on this machine
     _add_settings(summary, folder, meta)
     _add_outcome(summary, folder, outcome_of(meta))
-    if summary.status == "finished" and meta.get("logger") and cut_short(summary.steps, summary.planned):
-        summary.status = "ended"  # as record.state has it
+    summary.status = true_status(summary.status, not meta.get("logger"), summary.steps, summary.planned)
     return summary
 
 

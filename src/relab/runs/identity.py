@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from relab.record.history import History
-from relab.record.state import group_key, seed_of, seedless
+from relab.record.state import NAMED, group_key, seed_of, seedless
 
 ROUNDING = 1e-5  # of a value, and of 1: some logs keep half the digits
 OUTCOME = re.compile(r"return|reward|success|survival|score")
@@ -59,7 +59,7 @@ def keys(runs: Sequence[tuple[History, str]]) -> list[str]:
         configs.setdefault(group_key(*run), []).append(i)
     result = [""] * len(named)
     for key, members in configs.items():
-        known = key.startswith("named ")  # by its name already, as its user or its tool said
+        known = key.startswith(NAMED)  # by its name already, as its user or its tool said
         stems = None if known else _stems([named[i] for i in members])
         for i, stem in zip(members, stems or [""] * len(members)):
             result[i] = f"{key} named {stem}" if stem else key

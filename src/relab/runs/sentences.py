@@ -137,24 +137,26 @@ def group_sentence(verdicts: list[Verdict]) -> str:
     """Learned on 4 of 5 seeds: 10.1 -> 487 [410, 564] (mean, 95 % interval, random 19.5)."""
     if len(verdicts) == 1:
         return sentence(verdicts[0])
-    kinds = [v.kind for v in verdicts]
-    words = [f"{text} on {kinds.count(kind)} of {len(kinds)} seeds" for kind, text in _COUNTED.items() if kind in kinds]
-    text = ", ".join(words)
+    text = _counted([v.kind for v in verdicts])
     return text[:1].upper() + text[1:] + ": " + _group_numbers(verdicts)
 
 
 def brief_sentence(verdicts: list[Verdict]) -> str:
-    """learned on 4 of 5 seeds, ends at 487; what became of the others is told elsewhere."""
-    kinds, n = [v.kind for v in verdicts], len(verdicts)
-    kept = sum(kind in ("learned", "top") for kind in kinds)
-    kind = "learned" if kept else max(_COUNTED, key=kinds.count)
-    seeds = _on_seeds(kind, kept or kinds.count(kind), n) if n > 1 else ""
+    """learned on 4 of 5 seeds, unstable on 1 of 5 seeds, ends at 487."""
     end = finals([v for v in verdicts if v.points and v.metric == verdicts[0].metric])
     where = f", ends at {number(end.mid)}" if end.n and math.isfinite(end.mid) else ""
-    return _COUNTED[kind] + seeds + where
+    return _counted(["learned" if v.kind == "top" else v.kind for v in verdicts]) + where
+
+
+def _counted(kinds: list[str]) -> str:
+    """What became of all seeds, the bad ones too."""
+    counts = {kind: kinds.count(kind) for kind in _COUNTED if kind in kinds}
+    return ", ".join(_COUNTED[kind] + _on_seeds(kind, count, len(kinds)) for kind, count in counts.items())
 
 
 def _on_seeds(kind: str, how_many: int, n: int) -> str:
+    if n == 1:
+        return ""
     if how_many < n:
         return f" on {how_many} of {n} seeds"
     if n == 2:

@@ -108,7 +108,7 @@ def verdict_of(run: History) -> Verdict:
     solved, level = _first_solved(run, course, yard)
     worse, near, fall = _below_random(run, good, yard), _near_random(good, yard), _fall(run, course, good, yard)
     kind, stages = _kind(good, best, yard, level, worse, fall), _stages(run)
-    hardly = near and kind in ("learned", "part", "flat", "unclear")
+    hardly = (near and kind in ("learned", "part", "flat", "unclear")) or (kind in ("lost", "unstable") and _no_way(best, yard))
     kind = "not" if hardly else kind
     kind = "short" if kind == "not" and _has_hardly_begun(run, course, good) else kind
     early = kind in STILL and yard.random is None and course.evaluated and _rose_in_training(run)
@@ -200,6 +200,12 @@ def _near_random(good: list[Estimate], yard: Yardstick) -> bool:
     if above(half[-1], half[0]):
         return False  # slow, but on its way
     return pooled(half).mean - yard.random.mean < HARDLY * (yard.solved - yard.random.mean)
+
+
+def _no_way(best: Estimate, yard: Yardstick) -> bool:
+    """Whether even the best point is within a twentieth of the way: there was nothing to lose."""
+    random, solved = yard.random, yard.solved
+    return random is not None and solved is not None and best.mean - random.mean < HARDLY * (solved - random.mean)
 
 
 def _has_hardly_begun(run: History, course: Course, good: list[Estimate]) -> bool:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from relab.config.base import ConfigError, require
 from relab.formats.read import cleanrl
 from relab.record.history import History
+from relab.record.state import NAMED
 
 PART = re.compile(r"\{([^{}]*)\}")
 
@@ -50,7 +51,7 @@ class Pattern:
         settings = dict(foreign) if isinstance(foreign, dict) else {}
         settings |= {key: value for key, value in fields.items() if key != "seed"}
         history.config = {**history.config, "seed": seed, **({"foreign": settings} if settings else {})}
-        history.meta |= {"seed": seed, "config_hash": f"named {rest_of(name, match)}"}
+        history.meta |= {"seed": seed, "config_hash": NAMED + rest_of(name, match)}
         return True
 
 

@@ -20,7 +20,7 @@ from relab.config.yaml_io import parse_yaml
 from relab.formats.read.source import Source, problem, set_config
 from relab.logger import is_place, known_settings
 from relab.record.history import History
-from relab.record.state import seedless
+from relab.record.state import name_key
 
 MAX_BYTES = limits.SETTINGS
 FILES = ("config.json", "config.yaml", "config.yml", "params.json", "hparams.yaml", "hparams.json",
@@ -83,7 +83,7 @@ def use(history: History, source: Source, flat: Mapping[str, Any], facts: Mappin
 def group_by_name(history: History, source: Source, settings: Collection[str]) -> None:
     """What a few columns say is no config: without one, runs belong together by their names."""
     if not settings:
-        history.meta["config_hash"] = f"named {seedless(source.name).rstrip('/')}"
+        history.meta["config_hash"] = name_key(source.name, source.path)
 
 
 def name_parts(history: History) -> None:
