@@ -481,16 +481,19 @@ def is_place(key: str) -> bool:
 # ---- Secrets: a short version of relab/base/masks.py, for a command line and settings
 
 _SHAPE = re.compile(
-    r"-----BEGIN [A-Z ]{0,30}PRIVATE KEY[A-Z ]{0,10}-----(?:[^-]|-(?!-)){0,20000}(?:-{5,6}END [A-Z ]{0,40}-----)?"
-    r"|(?<![\w-])(?:eyJ[\w-]{8,}\.[\w-]{8,}(?:\.[\w-]*)?|AIza[\w-]{30,}|SG\.[\w-]{16,}\.[\w-]{16,}|ya29\.[\w.-]{20,}"
-    r"|(?:glpat|nvapi|xai|pplx|tvly|pypi)[-_][\w-]{16,}|sk-(?=[A-Za-z_-]{0,40}[0-9])[\w-]{16,}|xox[a-z]-[\w-]{10,}"
+    r"(?i:-----BEGIN [A-Z ]{0,30}PRIVATE KEY[A-Z ]{0,10}-----)(?:[^-]|-(?!-)){0,20000}(?i:-{5,6}END [A-Z ]{0,40}-----)?"
+    r"|(?<![\w-])(?:(?i:eyJ)[\w-]{8,}\.[\w-]{8,}(?:\.[\w-]*)?|(?i:AIza)[\w-]{30,}|ya29\.[\w.-]{20,}"
+    r"|(?:SG|sg(?=\.[a-z_-]{0,60}[0-9]))\.[\w-]{16,}\.[\w-]{16,}|dapi[0-9a-f]{32}(?![A-Za-z0-9])"
+    r"|pypi-(?i:AgE)[\w-]{16,}|(?:xai|pypi)[-_](?=[A-Za-z]{0,60}[0-9])[A-Za-z0-9]{16,}[\w-]*"
+    r"|(?:glpat|nvapi|pplx|tvly|xkeysib)[-_][\w-]{16,}|sk-(?=[A-Za-z_-]{0,40}[0-9])[\w-]{16,}|xox[a-z]-[\w-]{10,}"
     r"|xapp-[\w-]{10,}|github_pat_\w{20,}|gh[oprsu]_[A-Za-z0-9]{20,}|[prs]k_(?:live|test)_[A-Za-z0-9]{10,}"
     r"|(?:hf|r8|gsk|npm)_(?=[a-z]{0,60}[A-Z0-9])[A-Za-z0-9]{20,}|(?:AKIA|ASIA)[A-Z0-9]{16}(?![\w-])"
-    r"|AGE-SECRET-KEY-[A-Z0-9-]{20,}|(?:dckr_pat|dop_v1|wandb_v1)_[\w-]{20,}|\d{8,10}:AA[\w-]{30,})"
+    r"|(?:akia|asia)(?=[a-z]{0,15}[0-9])[a-z0-9]{16}(?![\w-])"
+    r"|AGE-SECRET-KEY-[A-Z0-9-]{20,}|(?:dckr_pat|dop_v1|wandb_v1)_[\w-]{20,}|\d{8,10}:(?i:AA)[\w-]{30,})"
     r"|(?<=://)[^\s/\"'<>:]{0,300}:[^\s/\"'<>]{1,300}(?=@)|(?<=https://)[^\s/\"'<>]{1,300}(?=@)"
     r"|(?<=[Bb]earer )(?=[A-Za-z_.+/=~-]{0,200}[0-9])[\w.+/=~-]{8,}"
 )
-_PART = r"(?:\"[^\"\\\n]*(?:\\.[^\"\\\n]*)*\"|'[^'\n]*'|\[[^\]\n]*\]|[^\s;&\"'`\[\])}]+)"
+_PART = r"(?:\"[^\"\\\n]*(?:\\.[^\"\\\n]*)*\"|'[^'\n]*'|\[[^\]\n]*\]|\([^()\n]{0,300}\)|[^\s;&\"'`\[\])}]+)"
 _AT = re.compile(
     r"(?<![\w.\-])(-{0,2})((?:[Mm]ot de )?[^\W\d][\w.\-]{0,99})"
     r"([\"']?\]?[ \t]{0,8}[=:][ \t]{0,8}|[ \t]{1,8}|[\"'],[ \t]{0,8})"
@@ -509,20 +512,42 @@ _SECRET = re.compile(
 _WEAK = re.compile(
     r"(?:^|_)(?:auth|jwt|cookies?|cred(?:ential)?s?|(?:\w*(?:api|access|private|secret|ssh|wandb|openai|hf|huggingface|aws"
     r"|azure|github|gitlab|comet|neptune|clearml|account|service|client|auth|user|db|root|admin|bot|refresh)_?)"
-    r"(?:keys?|tokens?|pass))$"
-    r"|^(?!.*(?:max|min|num|eos|bos|pad|unk|mask|sep|cls|special|stop|start|end)_token$)(?:\w*_)?token$"
+    r"(?:keys?|tok(?:en)?s?|pass))$"
 )
+_LOOSE = re.compile(
+    r"^(?!.*(?:max|min|num|eos|bos|pad|unk|mask|sep|cls|special|stop|start|end)_token$)(?:\w*_)?token$"
+    r"|(?:^|_)(?:my|id)_?(?:keys?|tokens?)$"
+)
+_TOOL = re.compile(  # wandb: KEY
+    r"(?:^|_)(?:toks?|(?:wandb|swanlab|comet|neptune|clearml|openai|anthropic|huggingface|kaggle|trackio)(?:_?api)?)$"
+)
+_RANDOM = re.compile(r"[\"']?(?=(?:[A-Za-z]{0,60}[0-9]){2})[A-Za-z0-9]{16}")
+_LETTERS = r"(?:[a-z]{1,3}|(?=[a-z]{0,14}[aeiouy])(?![a-z]{0,14}[b-df-hj-np-tv-xz]{6})[a-z]{4,14})"
+_ITEM = r"([\"']?)" + _LETTERS + r"(?:[_./\-]" + _LETTERS + r"){0,3}"
+_ORDINARY = re.compile(_ITEM + r"\1(?:[,\s]{1,8}" + _ITEM + r"\2)*,?")  # reward; obs action reward
 _MANY = re.compile(r"[ \t]{1,8}(?!-)" + _PART)
 
 
 def _named(name: str, flag: bool) -> int:
-    """2: any value of this name is a secret, 1: one that is no number, 0: none is."""
+    """4: any value of this name is a secret, 3: one that is no number, 2: and no word, 1: what is random, 0: none."""
     low = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|[. \-]", "_", name).lower().rstrip("_0123456789")
+    tool = _TOOL.search(low)
     low = low[:-3] if low.endswith("_id") else low
     if _SECRET.search(low) or _WEAK.search(low):
-        return 2 if _SECRET.search(low) else 1
+        return 4 if _SECRET.search(low) else 3
     loud = name.isupper() and name.endswith(("_KEY", "_TOKEN", "_PASS"))
-    return int(loud or (flag and low in ("key", "keys", "pass")))
+    if loud or (flag and low in ("key", "keys", "pass")):
+        return 3 if low.endswith("pass") else 2
+    return 2 if _LOOSE.search(low) else int(tool is not None)
+
+
+def _is_ordinary(value: str, sure: int) -> bool:
+    """Whether a value is no secret under a name that says so much."""
+    if _STAYS.match(value) or (sure < 4 and _NUMBER.match(value)):
+        return True
+    if sure == 2:
+        return len(value) < 1000 and _ORDINARY.fullmatch(value) is not None
+    return sure == 1 and not _RANDOM.match(value)
 
 
 def _mask(text: str) -> str:
@@ -541,9 +566,11 @@ def _behind(text: str, key: Any) -> int:
     """Where the secret behind a name ends; 0 where there is none."""
     dashes, name, between, at = key[1], key[2], key[3], key.end()
     sure = _named(name, bool(dashes))
-    if not sure or (not dashes and (not between.strip() or "," in between)):
+    if not dashes and not between.strip():
+        sure = int(sure > 1)  # WANDB_API_KEY X
+    if not sure or (not dashes and "," in between) or (sure == 1 and not _RANDOM.match(text, at)):
         return 0
-    if _STAYS.match(text, at) or (sure == 1 and _NUMBER.match(text, at)) or (dashes and text.startswith("-", at)):
+    if _STAYS.match(text, at) or (sure < 4 and _NUMBER.match(text, at)) or (dashes and text.startswith("-", at)):
         return 0
     if not dashes and _CODE.match(text, at):
         return 0
@@ -555,7 +582,7 @@ def _behind(text: str, key: Any) -> int:
     more = value and not between.strip() and name.endswith("s") and _MANY.match(text, value.end())
     while more:
         value, more = more, _MANY.match(text, more.end())
-    return value.end() if value else 0
+    return value.end() if value and not _is_ordinary(text[at : value.end()], sure) else 0
 
 
 def _masked(data: Any) -> Any:
@@ -571,16 +598,17 @@ def _masked(data: Any) -> Any:
 
 def _words(words: List[str]) -> List[str]:
     """The words of a command: a flag and its value are two of them, or all behind the first = is the value."""
-    masked = []
-    for i, word in enumerate(words):
+    masked, before = [], ""
+    for word in words:
         flag, equals, value = (word if word.startswith("-") or "=" in word else "").partition("=")
-        before = words[i - 1] if i else ""
         if before.startswith("-") and "=" not in before and not word.startswith("-"):
             flag, equals, value = before, "", word
         dashes, name = flag.startswith("-"), flag.lstrip("-+")
         sure = _named(name, dashes) if value and re.match(r"[^\W\d][\w.\-]{0,99}$", name) else 0
-        stays = not sure or _STAYS.match(value) or (sure == 1 and _NUMBER.match(value))
+        stays = not sure or _is_ordinary(value, sure)
         masked.append(_mask(word) if stays else (flag + "=" if equals else "") + "***")
+        many = sure and before.endswith("s") and not word.startswith("-")  # --api-keys a b
+        before = before if many else word
     return masked
 
 
@@ -590,4 +618,6 @@ def _setting(name: str, value: Any) -> Any:
         return _masked(value)
     if isinstance(value, list):
         return [_setting(name, each) for each in value]
-    return "***" if sure == 2 or not isinstance(value, (int, float)) else value
+    if isinstance(value, str) and sure < 3:
+        return _mask(value) if _is_ordinary(value, sure) else "***"
+    return "***" if sure == 4 or not isinstance(value, (int, float)) else value

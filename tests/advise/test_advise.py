@@ -96,7 +96,7 @@ def test_advice_names_no_rule():
 def test_an_interrupted_run_is_to_be_resumed_first(tmp_path):
     advice = proposed(alone(tmp_path, "run-incomplete"))
     assert isinstance(advice, Nothing)
-    assert "relab resume run-incomplete" in advice.why
+    assert "/run-incomplete` first" in advice.why, "the folder, for it does not lie in runs/"
 
 
 def test_illegal_numbers_speak_against_a_good_end(tmp_path):

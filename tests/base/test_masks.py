@@ -17,6 +17,7 @@ from relab.base.masks import mask, masked
 
 S = "Zq7hunter2Xy"  # what must never be seen
 HEX = "0123456789abcdef0123456789abcdef01234567"
+RANDOM = "9fK2xQ7vLm3TzB8wRn5Y"
 JWT = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTYifQ.Zq7hunter2Xy-abc_def"
 PEM = f"-----BEGIN RSA PRIVATE KEY-----\nMIIEpAIBAAKCAQEA{S}\n{S}\n-----END RSA PRIVATE KEY-----"
 
@@ -149,6 +150,49 @@ SECRETS = {
     f"\u0440\u0430\u0455\u0455w\u043erd: {S}": S,
     f"ｐａｓｓｗｏｒｄ＝{S}": S,
     f"api\u00ad_k\u0435y: {S}": S,
+    f"wandb: {HEX}": HEX,
+    f"wandb_api: {HEX}": HEX,
+    f"tok: {RANDOM}": RANDOM,
+    f"train.py --wandb_api {HEX}": HEX,
+    f"train.py --wandb {HEX} --lr 3": HEX,
+    f"my_key: {S}": S,
+    f"train.py --keys obs {S} action": S,
+    "token: correcthorsebatterystaple": "horse",
+    "--key xkcdqwrtzpsdfgh": "xkcd",
+    "api_key=reward": "reward",
+    "access_token: cls": "cls",
+    "train.py --password observation": "observation",
+    f"export WANDB_API_KEY {HEX}": HEX,
+    f"setenv WANDB_API_KEY {HEX}": HEX,
+    f"setenv DB_PASSWORD {S}; ls": S,
+    f"wandb-api-key\t{HEX}": HEX,
+    f"auth=('user','{S}')": S,
+    f'auth=("user", "{S}"), lr=3': S,
+    f"requests.get(x, auth=(\n    'user',\n    '{S}'\n))": S,
+    f"<password>{S}</password>": S,
+    f"<db><password type='x'>\n {S} \n</password></db>": S,
+    f"<api_key><![CDATA[{S}]]></api_key>": S,
+    f'<api_key value="{S}"/>': S,
+    f"wandb_key: >-\n  {HEX}\nlr: 3": HEX,
+    f"password: |\n  {S}\n\n  {S}\nlr: 3": S,
+    f"+wandb_key: >-\n+  {S}\n+lr: 3": S,
+    f"wandb_key:\n  {HEX}\nlr: 3": HEX,
+    f"wandb_key: !!str {S}": S,
+    f'key: !!str "{HEX}"': HEX,
+    f"wandb_key: &a {S}": S,
+    f"wandb_key: >-\n\n  {S}": S,
+    f"wandb.login(key=\n '{HEX}')": HEX,
+    f"api_key = \\\n    '{S}'": S,
+    f"dapi{HEX[:32]}": HEX[:32],
+    f"xkeysib-{HEX}": HEX,
+    "pypi-AgEIcHlwaS5vcmcCJDAx-x_y": "cHlwaS5",
+    f"xai-{RANDOM}": RANDOM,
+    "akiaiosfodnn7example": "akiaios",
+    JWT.lower(): JWT.lower(),
+    PEM.lower(): S.lower(),
+    "aizasya-abcdefghijklmnopqrstuvwxyz012345": "aiza",
+    "sg.abcdefghijklmno1pqrst.abcdefghijklmnopqrst": "sg.",
+    "123456789:aaabcdefghijklmnopqrstuvwxyz0123456": "aaabc",
 }
 
 PLAIN = """\
@@ -269,6 +313,33 @@ pass​through=1
 токены: 512
 学习率：0.1，步数：1000
 α=0.1 β=0.9 ρ=1
+train.py --key reward
+train.py --keys obs action reward --lr 3
+--keys=obs,action
+token: cls
+token=bpe
+"token": "cls", "lr": 3
+LOG_KEY=return_mean
+RUN_KEYS = ("run", "env_name")
+MODEL_KEY=large_policy
+my_key: observation
+id_key: uid
+pypi-relab-long-name-version-1
+xai-explainability-study-2024-a
+asiapacificregionwide
+wandb: true
+wandb: Run data is saved locally
+wandb_id: 20260101abcdef0123
+wandb_api: https://api.wandb.ai
+--wandb online
+tok: gpt2
+tok/s=1200
+the token cls is the first
+<key>reward</key>
+<token>cls</token>
+List<Token> tokens
+<td>token</td><td>cls</td>
+dapifier
 """.splitlines()
 
 
@@ -278,6 +349,7 @@ BEYOND = (
     *('\\"api_key', "keys:\n", "password: str", "setdefault", "login(key", ".login(", "ApiKey"),
     *("machine ", "default login", "  password", "wandb login", "'login'", "login -k", "login --relogin"),
     *("--password\n", "--password \\\n", "[\n", "\u200b", "\u2060", "\u0430", "\u00ad", "n\u0303", "ｐ", "："),
+    *("setenv DB", "auth=(\n", "<password", "<api_key", ": >-", ": |", "wandb_key:\n", "!!str", ": &a", "= \\\n"),
 )
 SHORT = {text: gone for text, gone in SECRETS.items() if not any(form in text for form in BEYOND)}
 
@@ -318,15 +390,20 @@ def test_all_else_stays(how, text):
     ("text", "shown"),
     [
         ("train.py --wandb-key X --lr 3", "train.py --wandb-key *** --lr 3"),
-        ("--keys=a,b,c --lr 3", "--keys=*** --lr 3"),
+        ("--keys=a1,b2,c3 --lr 3", "--keys=*** --lr 3"),
         ("--api-keys a b c --lr 3", "--api-keys *** --lr 3"),
         ('{"api_key":"x","lr":0.1}', '{"api_key":***,"lr":0.1}'),
         ("Config(password=abc,lr=0.1)", "Config(password=***,lr=0.1)"),
         ("train.py '--password=it'\"'\"'s me' x", "train.py '--password=***' x"),
         ("Authorization: Bearer abcdefghij", "Authorization: ***"),
         ("https://me:pass@host.org/x", "https://***@host.org/x"),
-        ("https://a.org/x?token=abc&y=2", "https://a.org/x?token=***&y=2"),
+        ("https://a.org/x?token=abc1&y=2", "https://a.org/x?token=***&y=2"),
         ("token=get(password='abc')", "token=get(password=***)"),
+        (f"auth=('user', '{S}'), lr=3", "auth=***, lr=3"),
+        (f"<a><password>{S}</password><lr>3</lr></a>", "<a><password>***</password><lr>3</lr></a>"),
+        (f"wandb_key: >-\n  {HEX}\nlr: 3", "wandb_key: ***\nlr: 3"),
+        (f"setenv WANDB_API_KEY {HEX}; ls", "setenv WANDB_API_KEY ***; ls"),
+        ("secrets:\n  name: x", "secrets:\n  name: x"),
         (f"pass\u200bword=\u200b{S}, l\u200br=3", "pass\u200bword=\u200b***, l\u200br=3"),
         (f"машина, пароль: {S}, шаг 3", "машина, пароль: ***, шаг 3"),
         (f"密码：{S}，学习率：0.1", "密码：***，学习率：0.1"),
@@ -366,6 +443,10 @@ def test_data_is_masked_by_its_keys_and_words():
 def test_words_of_a_login_and_disguised_names_are_masked_as_data():
     assert masked(["wandb", "login", HEX]) == ["wandb", "login", "***"]
     assert masked(["swanlab", "login", "-k", S, "-h", "box"]) == ["swanlab", "login", "-k", "***", "-h", "box"]
+    assert masked(["x", "--api-keys", S, S, "--lr", "3"]) == ["x", "--api-keys", "***", "***", "--lr", "3"]
+    assert logger._words(["x", "--api-keys", S, S, "--lr", "3"]) == ["x", "--api-keys", "***", "***", "--lr", "3"]
+    assert masked(["--keys", "obs", "action", "a"]) == ["--keys", "obs", "action", "a"]
+    assert masked(["--api-key", S, "a"]) == ["--api-key", "***", "a"]
     assert masked(["relab", "login", "brave-otter"]) == ["relab", "login", "brave-otter"]
     assert masked(["--pass\u200bword", S, f"p\u0430ssword={S}"]) == ["--pass\u200bword", "***", "p\u0430ssword=***"]
     assert masked({"密码": S, "пароль": 12, "pass\u200bword": S}) == dict.fromkeys(
@@ -420,8 +501,8 @@ def test_a_word_of_a_shell_is_masked_to_its_end(flag, tail):
 
 def test_a_short_text_is_masked_once_and_a_long_one_is_not_kept():
     before = masks._mask_short.cache_info()
-    assert mask("a cell: token=abcdef") == mask("a cell: token=abcdef") == "a cell: token=***"
-    long = "x " * masks.SHORT + "token=abcdef"
+    assert mask("a cell: token=abcdef1") == mask("a cell: token=abcdef1") == "a cell: token=***"
+    long = "x " * masks.SHORT + "token=abcdef1"
     assert mask(long) == mask(long) == "x " * masks.SHORT + "token=***"
     after = masks._mask_short.cache_info()
     assert (after.hits - before.hits, after.misses - before.misses) == (1, 1)
@@ -436,7 +517,9 @@ HOSTILE = {
     "logins": "wandb login ", "keys of logins": "a login -k ", "netrc": "machine a login b ", "machines": "machine ",
     "hosts": "machine a.b ", "lines": "--password\n", "signs": "密码", "signs with values": "密码：a，",
     "unseen": "\u200b", "disguised": "pass\u200bword=", "blank lines": "\n", "passe": "mot de ",
-    "quotes": "'token=", "basic": "basic YWJj ", "sk": "sk-a", "json": '"a_key": "b", ',
+    "quotes": "'token=", "elements": "<token>", "ends": "<key>a</", "tuples": "auth=(", "scalars": "key: |\n ",
+    "loose lists": "--keys a,", "loose words": "--keys token ", "tags": "key: !!a ", "setenv": "setenv A_KEY ",
+    "tools": "wandb=", "basic": "basic YWJj ", "sk": "sk-a", "json": '"a_key": "b", ',
 }  # fmt: skip
 
 

@@ -98,6 +98,36 @@ def test_captured_output_is_masked(tmp_path, capfd):
 
 # ---- What is read from a stranger, shown and passed on
 
+HEX = "3f9a1c0b7d2e4f6a8b1c3d5e7f90a1b2c3d4e5f6"
+SETTINGS = f"""\
+env: MyEnv-v0
+algo: AKIAIOSFODNN7EXAMPLE
+wandb: {{0}}{HEX}
+wandb_api: {{0}}{HEX}
+wandb_key: >-
+  {{0}}{HEX}
+tok: {{0}}{HEX}
+notes: "auth=('user', '{{0}}{HEX}')"
+cmd: "setenv WANDB_API_KEY {{0}}{HEX}; export WANDB_API_KEY {{0}}{HEX}"
+db: "<password>{{0}}{HEX}</password>"
+"""
+
+
+def test_two_runs_that_differ_in_their_secrets_show_none(tmp_path, capsys):
+    for name in "ab":
+        (tmp_path / "logs" / name).mkdir(parents=True)
+        rows = "".join(f"{1000 * i},{3 * i}\n" for i in range(40))
+        (tmp_path / "logs" / name / "progress.csv").write_text("global_step,episodic_return\n" + rows)
+        (tmp_path / "logs" / name / "config.yaml").write_text(SETTINGS.format(name))
+        (tmp_path / f"{name}.yaml").write_text(SETTINGS.format(name))
+    assert cli.main(["report", str(tmp_path / "logs"), "--out", str(tmp_path / "page.html")]) == 0
+    for suffix in ("", ".yaml"):
+        one, other = (str(tmp_path / ("" if suffix else "logs") / f"{name}{suffix}") for name in "ab")
+        assert cli.main(["diff", one, other]) == 0
+    shown = [capsys.readouterr().out, *((tmp_path / f"page.{kind}").read_text() for kind in ("html", "md"))]
+    for text in shown:
+        assert not [part for part in (HEX, HEX[-8:], "iosfodnn7") if part in text.lower()]
+
 
 @pytest.mark.parametrize(
     "words",

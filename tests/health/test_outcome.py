@@ -135,7 +135,7 @@ def test_a_run_that_diverged_is_not_to_be_resumed(tmp_path, event, repeats):
     with open(tmp_path / "run" / "events.jsonl", "a") as file:
         file.write(json.dumps({"step": 3, "axis": "agent_steps", "kind": "error", **event}) + "\n")
     (found,) = [f for f in examine(tmp_path / "run").findings if f.slug == "run-incomplete"]
-    assert ("relab resume run" in str(found.suggest)) != repeats
+    assert ("relab resume " in str(found.suggest)) != repeats
     assert ("start another run" in str(found.suggest)) == repeats
 
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from test_rules_foreign import asked, made
 
+from relab.base.places import address
 from relab.health import engine
 from relab.health.beside import healthy_range
 from relab.health.engine import Finding, NotChecked
@@ -176,3 +179,18 @@ def test_a_shorter_run_is_held_against_what_the_other_had_at_the_same_step(state
     as_long.reference = good
     assert worse(as_long, good)
     assert isinstance(asked("plateau", as_long), Finding)
+
+
+def test_a_run_is_named_by_what_resume_finds(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    addresses = {folder: address(Path(folder)) for folder in ("runs/t0", "own/t0", "/elsewhere/t 0")}
+    assert addresses == {"runs/t0": "t0", "own/t0": "own/t0", "/elsewhere/t 0": "'/elsewhere/t 0'"}
+
+
+def test_a_last_evaluation_that_is_no_number_is_an_error():
+    steps, values = np.arange(1, 11) * 1000, np.array([20, 100, 300, 480, 490, 500, 500, 495, 500, np.nan])
+    column = {"eval/return_det": history.Column(steps, values)}
+    run = history.History(Path("run"), column, {"eval/return_det": "env_steps"}, source="csv")
+    rule = all_rules(plugins=False)["non-finite"]
+    message = rule.check(View(run, "run", state="ended")).message
+    assert message == "eval/return_det is not finite from step 10,000 on (1 of 10 rows)"

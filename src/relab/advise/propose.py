@@ -21,6 +21,7 @@ from relab.advise.rising import OPEN, RISES, STAYS, Trend, trend_of
 from relab.advise.tried import Tried
 from relab.base.jsonl import RecordError
 from relab.base.numbers import is_number
+from relab.base.places import address
 from relab.base.text import number
 from relab.health.chain import lead
 from relab.health.examine import Report
@@ -221,7 +222,11 @@ class Search:
             first, state = waiting[0], states[waiting[0]]
             view = next(view for view in self.views if view.name == first)
             ours = view.history.trained_by_relab and state != "running"
-            then = f"`relab resume {first}{view.trust}` first" if ours else "what it would end at is not known"
+            then = (
+                f"`relab resume {address(view.history.folder)}{view.trust}` first"
+                if ours
+                else "what it would end at is not known"
+            )
             return Nothing(f"{first} is {'still ' if state == 'running' else ''}{state}: {then}", self.passed_over,
                            self.by_hand())  # fmt: skip
         if solved_:
@@ -236,11 +241,15 @@ class Search:
             return Nothing(told_unstable(unstable[0], self.others(unstable[0])), self.passed_over, self.by_hand())
         if self.report.main:
             slugs = ", ".join(dict.fromkeys(f.slug for f in self.report.main))
-            return Nothing(
-                f"no setting is known to mend what was found ({slugs}): `relab examine` says what to look at",
-                mend=self.by_hand(),
-            )
+            return Nothing(f"{self.lack()} ({slugs}): `relab examine` says what to look at", mend=self.by_hand())
         return Nothing(self.told_trend())
+
+    def lack(self) -> str:
+        """Why no change of a setting follows from the findings."""
+        settings = [key for view in self.views for key in view.config if key.startswith(("algo.", "foreign."))]
+        if set(settings) <= {"algo.name"}:
+            return "the log holds no settings, so that none can be changed for what was found"
+        return "no setting is known to mend what was found"
 
     def told_trend(self) -> str:
         """Nothing was found: does a return still rise? Only what is known is said."""

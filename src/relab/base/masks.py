@@ -20,7 +20,7 @@ from typing import Any
 from relab.base.documents import Document
 from relab.base.secret_names import FLAG, MAYBE, NAME, NO, STRONG, fold, kind, mentions, origins
 from relab.base.secret_shapes import BEGINS, MASK, mask_shapes
-from relab.base.secret_values import is_call, is_plain_whole, looks_random, spans
+from relab.base.secret_values import elements, is_call, is_plain_whole, looks_random, spans
 
 SHORT = 200  # characters of a text whose masking is remembered
 MACHINE = ("packages", "machine", "spec")  # of meta.json: what relab says itself, with names like google-auth
@@ -42,11 +42,13 @@ _mask_short = functools.lru_cache(8192)(_mask)  # the words of tables and settin
 
 
 def _by_name(text: str) -> str:
-    parts, done, origin = [], 0, origins(text)
-    for begin, end in spans(fold(text)):
-        parts += [text[done : origin[begin]], MASK]
-        done = origin[end]
-    return "".join([*parts, text[done:]])
+    for places in (elements, spans) if "</" in text else (spans,):
+        parts, done, origin = [], 0, origins(text)
+        for begin, end in places(fold(text)):
+            parts += [text[done : origin[begin]], MASK]
+            done = origin[end]
+        text = "".join([*parts, text[done:]])
+    return text
 
 
 # ---- Plain data
@@ -83,12 +85,14 @@ def _is_plain(value: str, name: str, sure: str) -> bool:
 def _words(words: Sequence[Any]) -> list[Any]:
     """A list, which may be the words of a command: a flag and its value stand in two of them."""
     masked_words: list[Any] = []
+    flag = ""  # whose value comes next, or values if it is a plural
     for i, word in enumerate(words):
-        before = words[i - 1] if i else None
-        flag = isinstance(before, str) and FLAG.fullmatch(fold(before)) and kind(before.lstrip("-"), True)
         value = isinstance(word, str) and not word.startswith("-")
-        shown = beside(str(before).lstrip("-"), word, True) if flag and value else _word(word)
+        shown = beside(flag, word, True) if flag and value else _word(word)
         masked_words.append(MASK if value and _is_login(words[:i], word) else shown)
+        if not value or not flag.lower().endswith("s"):
+            named = isinstance(word, str) and FLAG.fullmatch(fold(word)) and kind(word.lstrip("-"), True)
+            flag = word.lstrip("-") if named else ""
     return masked_words
 
 

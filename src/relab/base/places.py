@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 
@@ -49,6 +50,14 @@ def true_status(status: str, ours: bool, steps: int | None, planned: object) -> 
     ('ended', 'finished')
     """
     return "ended" if status == "finished" and not ours and cut_short(steps, planned) else status
+
+
+def address(folder: Path) -> str:
+    """What a command finds a run by: its name, where it lies in runs/, else its folder."""
+    here, folder = Path.cwd(), folder.absolute()
+    if folder.parent == here / "runs":
+        return shlex.quote(folder.name)
+    return shlex.quote(str(folder.relative_to(here) if folder.is_relative_to(here) else folder))
 
 
 def cache_folder() -> Path:

@@ -10,20 +10,24 @@ import re
 import unicodedata
 from collections.abc import Sequence
 
-STRONG, WEAK, MAYBE, NO = "strong", "weak", "maybe", ""  # how much a name says of its value
+STRONG, WEAK, LOOSE, MAYBE, NO = "strong", "weak", "loose", "maybe", ""  # how much a name says of its value
 NAME = r"[^\W\d][\w.\-]{0,99}"
 FLAG = re.compile(rf"-{{1,2}}{NAME}")
 
 _STRONG = frozenset("password passwords passwd passphrase passcode pwd pw secret secrets authorization".split())
-_WEAK = frozenset("credential credentials creds auth apikey apikeys jwt bearer cookie cookies token".split())
-_LIKE = frozenset("key keys tokens pass".split())  # alone they say little: whose key?
+_WEAK = frozenset("credential credentials creds auth apikey apikeys jwt bearer cookie cookies".split())
+_LIKE = frozenset("key keys token tokens tok toks pass".split())  # alone they say little: whose key?
 _OF = frozenset(  # whose, or what for: a key of these is a secret
     "api access private secret ssh encryption encrypt signing license wandb openai anthropic hf huggingface hugging aws"
     " azure gcp google github gitlab comet neptune clearml mlflow account storage service client auth app server master"
     " shared deploy admin user root session bot webhook slack discord telegram sendgrid stripe twilio kaggle modal"
     " replicate together groq mistral cohere pinecone datadog sentry aim swanlab login db database redis s3 gcs hmac"
-    " jwt crypto sas refresh id oauth bearer mysql postgres pg smtp mail email imap ftp http proxy ray vault consul"
-    " my".split()
+    " jwt crypto sas refresh oauth bearer mysql postgres pg smtp mail email imap ftp http proxy ray vault"
+    " consul".split()
+)
+_VAGUE = frozenset({"my", "id"})  # my_key: whose is not said, and of what neither
+_TOOLS = frozenset(  # `wandb: KEY`, where only a truth or a mode is looked for
+    "wandb swanlab comet neptune clearml openai anthropic huggingface kaggle trackio".split()
 )
 _NOT = frozenset(  # words in front of it that say: no secret
     "max min num n eos bos pad unk mask sep cls special stop start end image audio text vocab total per next prev first"
@@ -35,12 +39,12 @@ _NOT = frozenset(  # words in front of it that say: no secret
 _TAIL = frozenset("id value str string text b64 base64".split())
 _PASSE = ["mot", "de", "passe"], ["mots", "de", "passe"]
 _CASES = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
-_STEM = re.compile(r"([a-z0-9]+?)(keys?|tokens?|pass)")
+_STEM = re.compile(r"([a-z0-9]+?)(keys?|tokens?|toks?|pass|api)")
 _ENDS = re.compile(r".{0,40}(?:password|passwd|passphrase|passwort|kennwort|paßwort)s?")
 _ABROAD = "contraseña contraseñas senha senhas wachtwoord lösenord adgangskode heslo şifre пароль пароли"
 _MARKS = "密码 密碼 口令 비밀번호 암호 パスワード 暗証番号".split()  # no blank parts them from the words before
 _KEYS = "密钥 密鑰 私钥 私鑰 秘密鍵".split()
-_ENGLISH = ("pass", "pw", "secret", "token", "key", "auth", "cred", "cookie", "jwt", "bearer")  # in every such name
+_ENGLISH = ("pass", "pw", "secret", "tok", "key", "auth", "cred", "cookie", "jwt", "bearer", *_TOOLS)  # in each
 _LOOKS = str.maketrans(  # letters of other alphabets, and marks, that look like ours
     "асеорхукѕіјԁһԝѵтмАВСЕНІЈКМОРЅТХУԜαορνκιυτχΑΒΕΖΗΙΚΜΝΟΡΤΥΧıɑɡ、，；：＝“”„‘’",
     'aceopxyksijdhwvtmABCEHIJKMOPSTXYWaopvkiutxABEZHIKMNOPTYXiag,,;:="""\'\'',
@@ -90,13 +94,15 @@ _HINTS = ("kennwort", "pass_", "pass-", "creds", *_ENGLISH, *map(fold, _ABROAD.s
 
 @functools.lru_cache(8192)
 def kind(name: str, flag: bool = False) -> str:
-    """How sure a name is of a secret: strong (any value is), weak (numbers are none), maybe (if it looks random).
+    """How sure a name is of a secret: strong (any value is), weak (numbers are none), loose (words
+    are none either), maybe (if it looks random).
 
-    >>> kind("WANDB_API_KEY"), kind("max_tokens"), kind("db.password"), kind("sort_key")
-    ('weak', '', 'strong', '')
+    >>> kind("db.password"), kind("WANDB_API_KEY"), kind("token"), kind("wandb"), kind("max_tokens")
+    ('strong', 'weak', 'loose', 'maybe', '')
     """
     name = fold(name)
     words = [word.lower() for word in re.split(r"[\W_]+", _CASES.sub("_", name)) if word]
+    count = len(words)
     while len(words) > 1 and (words[-1].isdigit() or words[-1] in _TAIL):
         words.pop()
     if not words:
@@ -105,7 +111,7 @@ def kind(name: str, flag: bool = False) -> str:
         words[-2:] = ["password"]
     *front, last = [*words[:-3], "motdepasse"] if words[-3:] in _PASSE else words
     stem = _STEM.fullmatch(last)
-    if stem and stem[1] in _OF:  # wandbkey
+    if stem and stem[1] in _OF | _VAGUE:  # wandbkey
         front, last = [*front, stem[1]], stem[2]
     if front and front[-1] in _NOT:
         return NO
@@ -113,17 +119,24 @@ def kind(name: str, flag: bool = False) -> str:
         return STRONG
     if last in _WEAK or last.endswith(_WEAK_MARKS):
         return WEAK
-    return _like(name, front, last, flag) if last in _LIKE else NO
+    if last in _LIKE:
+        return _like(name, front, last, flag)
+    tool = last in _TOOLS or (last == "api" and front and front[-1] in _TOOLS)
+    return MAYBE if tool and len(words) == count else NO  # wandb_id is none
 
 
 def _like(name: str, front: list[str], last: str, flag: bool) -> str:
     if front and front[-1] in _OF:
         return STRONG if "secret" in front else WEAK
+    if last == "token" or (front and front[-1] in _VAGUE):
+        return LOOSE
     if set(front) & _NOT:
         return NO
     loud = name.isupper() and "_" in name  # a variable of the environment
-    alone = flag and not front and last != "tokens"
-    return WEAK if loud or alone else MAYBE
+    alone = flag and not front and last in ("key", "keys", "pass")
+    if not loud and not alone:
+        return MAYBE
+    return WEAK if last == "pass" else LOOSE
 
 
 def mentions(low: str) -> bool:

@@ -1,5 +1,7 @@
 """Which secrets are known by their shape? `ghp_...`, a JWT, a PEM block, the user in a URL, `wandb login KEY`.
 
+Capitals that a shape has are not relied on: names are put in small letters by those who read them.
+
 No pattern may look at one character more than a bounded number of times.
 """
 
@@ -11,29 +13,35 @@ import re
 MASK = "***"  # what stands in the place of a secret
 
 _ANY = r"[A-Za-z0-9_-]"
-SHAPES = {  # what must stand in the text (asked first, because that is fast) -> the pattern
+SHAPES = {  # what must stand in it in small letters (asked first, because that is fast) -> the pattern
     (
-        "-----BEGIN ",
+        "-----begin ",
     ): re.compile(  # a private key, in a patch too, where each line has a sign; cut off, as far as it goes
-        r"-----BEGIN [A-Z ]{0,30}PRIVATE KEY[A-Z ]{0,10}-----"
+        r"(?i)-----BEGIN [A-Z ]{0,30}PRIVATE KEY[A-Z ]{0,10}-----"
         r"(?:(?:[^-]|-(?!-)){0,20000}-{5,6}END [A-Z ]{0,30}PRIVATE KEY[A-Z ]{0,10}-----|[A-Za-z0-9+/=\\\s]*)"
     ),
-    ("eyJ",): re.compile(rf"(?<!{_ANY})eyJ{_ANY}{{8,}}\.{_ANY}{{8,}}(?:\.{_ANY}*)?"),  # JSON web token
-    ("AIza", "ya29.", "GOCSPX-"): re.compile(
-        rf"(?<!{_ANY})(?:AIza{_ANY}{{30,}}|ya29\.[\w.-]{{20,}}|GOCSPX-{_ANY}{{20,}})"
+    ("eyj",): re.compile(rf"(?<!{_ANY})(?i:eyJ){_ANY}{{8,}}\.{_ANY}{{8,}}(?:\.{_ANY}*)?"),  # JSON web token
+    ("aiza", "ya29.", "gocspx-"): re.compile(
+        rf"(?<!{_ANY})(?:(?i:AIza){_ANY}{{30,}}|ya29\.[\w.-]{{20,}}|(?i:GOCSPX)-{_ANY}{{20,}})"
     ),
     ("github_pat_", "gho_", "ghp_", "ghr_", "ghs_", "ghu_"): re.compile(
         r"(?<![A-Za-z0-9])(?:github_pat_\w{20,}|gh[oprsu]_[A-Za-z0-9]{20,})"
     ),
-    ("glpat", "gldt", "glrt", "nvapi", "xai", "pplx", "tvly", "pypi", "shpat", "lin_api"): re.compile(
-        rf"(?<!{_ANY})(?:glpat|gldt|glrt|nvapi|xai|pplx|tvly|pypi|shpat|lin_api)[-_]{_ANY}{{16,}}"
+    ("glpat", "gldt", "glrt", "nvapi", "pplx", "tvly", "shpat", "lin_api", "xkeysib"): re.compile(
+        rf"(?<!{_ANY})(?:glpat|gldt|glrt|nvapi|pplx|tvly|shpat|lin_api|xkeysib)[-_]{_ANY}{{16,}}"
     ),
+    ("pypi-age", "pypi_age"): re.compile(rf"(?<!{_ANY})pypi[-_](?i:AgE){_ANY}{{16,}}"),  # as all of them begin
+    ("xai", "pypi"): re.compile(  # words of names too, whose parts are short
+        rf"(?<!{_ANY})(?:xai|pypi)[-_](?=[A-Za-z]{{0,60}}[0-9])[A-Za-z0-9]{{16,}}{_ANY}*"
+    ),
+    ("dapi",): re.compile(r"(?<![A-Za-z0-9])dapi[0-9a-fA-F]{32}(?:-\d{1,2})?(?![A-Za-z0-9])"),  # Databricks
     ("sk-",): re.compile(rf"(?<!{_ANY})sk-(?=[A-Za-z_-]{{0,40}}[0-9]){_ANY}{{16,}}"),  # OpenAI, Anthropic and others
     ("k_live_", "k_test_", "whsec_"): re.compile(  # Stripe
         r"(?<![A-Za-z0-9])(?:[prs]k_(?:live|test)|whsec)_[A-Za-z0-9]{10,}"
     ),
-    ("AKIA", "ASIA", "ABIA", "ACCA"): re.compile(  # Amazon
-        r"(?<![A-Za-z0-9])(?:AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{16}(?![A-Za-z0-9])"
+    ("akia", "asia", "abia", "acca"): re.compile(  # Amazon
+        r"(?<![A-Za-z0-9])(?:(?:AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{16}"
+        r"|(?:akia|asia|abia|acca)(?=[a-z]{0,15}[0-9])[a-z0-9]{16})(?![A-Za-z0-9])"
     ),
     ("hf_", "r8_", "gsk_", "npm_"): re.compile(
         r"(?<![A-Za-z0-9])(?:hf|r8|gsk|npm)_(?=[a-z]{0,60}[A-Z0-9])[A-Za-z0-9]{20,}"
@@ -42,9 +50,11 @@ SHAPES = {  # what must stand in the text (asked first, because that is fast) ->
         r"(?<![A-Za-z0-9])(?:dckr_pat|dop_v1|wandb_v1|api_org)_[\w-]{20,}"
     ),
     ("xox", "xapp-"): re.compile(r"(?<![A-Za-z0-9])(?:xox[a-z]|xapp)-[A-Za-z0-9-]{10,}"),  # Slack
-    ("SG.",): re.compile(r"(?<![A-Za-z0-9.])SG\.[\w-]{16,}\.[\w-]{16,}"),  # SendGrid
-    ("AGE-SECRET-KEY-",): re.compile(r"(?<![A-Za-z0-9])AGE-SECRET-KEY-[A-Z0-9-]{20,}"),
-    (":AA",): re.compile(r"(?<![\w:])\d{8,10}:AA[\w-]{30,}"),  # Telegram
+    ("sg.",): re.compile(r"(?<![A-Za-z0-9.])(?:SG|sg(?=\.[a-z_-]{0,60}[0-9]))\.[\w-]{16,}\.[\w-]{16,}"),  # SendGrid
+    ("age-secret-key-",): re.compile(
+        r"(?<![A-Za-z0-9])(?:AGE-SECRET-KEY-[A-Z0-9-]{20,}|age-secret-key-1[a-z0-9]{40,})"
+    ),
+    (":aa",): re.compile(r"(?<![\w:])\d{8,10}:(?i:AA)[\w-]{30,}"),  # Telegram
 }
 BEGINS = re.compile(r"-----BEGIN [A-Z ]{0,30}PRIVATE KEY")
 _LINE = r"[^\n|;&]{0,200}?[ \t]"
@@ -93,9 +103,9 @@ _BASIC = re.compile(r"(?i)(\bbasic[ \t])([A-Za-z0-9+/]{4,2000}={0,2})")
 
 def mask_shapes(text: str) -> str:
     """The text with all that looks like a secret as ***."""
-    for words, pattern in SHAPES.items():
-        text = pattern.sub(MASK, text) if any(word in text for word in words) else text
     low = text.lower()
+    for words, pattern in SHAPES.items():
+        text = pattern.sub(MASK, text) if any(word in low for word in words) else text
     for words, pattern in WITHIN.items():
         text = pattern.sub(rf"\g<1>{MASK}", text) if any(word in low for word in words) else text
     text = _URL.sub(_user, text) if "://" in text else text

@@ -44,17 +44,23 @@ def main(words: Sequence[str]) -> int:
         from relab.base.jsonl import encode
 
         rows = [
-            {"key": c.key, "a": masks.beside(c.key, shown(c.a)), "b": masks.beside(c.key, shown(c.b)), "size": c.size}
+            {
+                "key": masks.mask(c.key),
+                "a": masks.beside(c.key, shown(c.a)),
+                "b": masks.beside(c.key, shown(c.b)),
+                "size": c.size,
+            }
             for c in changes
         ]
         print(encode({"a": args.a, "b": args.b, "changes": rows}).decode(), end="")
         return 0
     if not changes:
         print("no difference")
-    width = max((len(c.key) for c in changes), default=0)
+    width = max((len(masks.mask(c.key)) for c in changes), default=0)
     for c in changes:
         values = f"{masks.beside(c.key, c.a)!s} -> {masks.beside(c.key, c.b)!s}"
-        print(printable(f"{c.key:{width}}  {values}{'' if c.key == 'seed' else ratio(c.a, c.b)}{origin(c.key, both)}"))
+        times = "" if c.key == "seed" else ratio(c.a, c.b)
+        print(printable(f"{masks.mask(c.key):{width}}  {values}{times}{origin(c.key, both)}"))
     return 0
 
 

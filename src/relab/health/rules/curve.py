@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 
+from relab.base.places import address
 from relab.config import registry
 from relab.health.curve import Curve
 from relab.health.estimates import clear, shown
@@ -43,7 +44,7 @@ def run_incomplete(view: View, *, whole: float = 0.98, whole_elsewhere: float = 
     if state in ("interrupted", "stale") and _said_why(view):
         return None
     if state in ("interrupted", "stale"):
-        resume = f"relab resume {view.name}{view.trust}"
+        resume = f"relab resume {address(view.history.folder)}{view.trust}"
         return Finding(f"the run {'was interrupted' if state == 'interrupted' else 'went silent'} {done}", share, last,
                        suggest=[resume] if view.history.trained_by_relab else [ELSEWHERE],
                        confidence="high")  # fmt: skip
@@ -63,7 +64,8 @@ def _after_failure(view: View) -> str:
         return ELSEWHERE
     if would_repeat(view.history):
         return AGAIN
-    return f"mend what it says, then relab resume {view.name}{view.trust}, or leave it out of comparisons"
+    resume = f"relab resume {address(view.history.folder)}{view.trust}"
+    return f"mend what it says, then {resume}, or leave it out of comparisons"
 
 
 def _said_why(view: View) -> bool:
@@ -213,10 +215,12 @@ def below_known_level(view: View) -> Finding | None:
     goal = behind_others(view)
     if goal is None:
         return None
-    held = "still rising" if goal.rising else "no longer rising"
-    return Finding(f"return {goal.reached:.4g} after {view.last_step:,} steps, {held}; others reach {goal.level:.4g},"
-                   f" the quickest with {goal.steps:,}", goal.reached, course[0].step, [view.evidence(course)],
-                   confidence="medium")  # fmt: skip
+    trend = "still rising" if goal.rising else "no longer rising clear of its noise"
+    more = "; more steps may be all that it needs" if view.last_step < goal.steps else ""
+    message = f"return {goal.reached:.4g} (its last quarter) after {view.last_step:,} steps, {trend}; others reach" \
+              f" {goal.level:.4g}, the quickest published run with {goal.steps:,}{more}"  # fmt: skip
+    since = course[len(course) // 2].step
+    return Finding(message, goal.reached, since, [view.evidence(course)], confidence="medium")
 
 
 @rule(

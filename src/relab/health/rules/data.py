@@ -63,6 +63,8 @@ def non_finite(view: View) -> Finding | None:
 def _unmeasured(view: View, name: str, bad: np.ndarray) -> bool:
     """Whether a hole in a column is legal: nothing was there to be measured."""
     values = view.history.columns[name].values
+    if name == view.verdict.metric and view.verdict.kind == "broken":
+        return False  # the run's outcome is not a number
     if name in NAN_IS_LEGAL or np.isfinite(measured(view.history, name).values).all():
         return True
     if view.history.source == "relab" or not name.startswith(("return/", "eval/", "time/", "foreign/")):
