@@ -538,3 +538,8 @@ def test_examples_in_docstrings_hold(module):
     outcome = doctest.testmod(module)
     assert outcome.attempted > 0
     assert outcome.failed == 0
+
+
+def test_a_type_in_brackets_opens_no_element():
+    text = "List<Token> tokens\neos_token='</s>'"
+    assert mask(text) == text

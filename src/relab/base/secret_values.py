@@ -30,7 +30,7 @@ _AT = re.compile(
 
 _SETS = re.compile(r"(?:\bsetenv|\bENV|\bset -g?x)[ \t]{1,4}\Z")  # before a name: a blank joins it to its value
 _ELEMENT = re.compile(  # <password>...</password>
-    rf"<({NAME})(?:[ \t][^<>]{{0,200}})?>\s{{0,40}}(?:<!\[CDATA\[)?([^<>]{{1,2000}}?)(?:\]\]>)?\s{{0,40}}</"
+    rf"<({NAME})(?:[ \t][^<>]{{0,200}})?>\s{{0,40}}(?:<!\[CDATA\[)?([^<>]{{1,2000}}?)(?:\]\]>)?\s{{0,40}}</(?=\1\b)"
 )
 
 # ---- What stands behind it
