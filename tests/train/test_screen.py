@@ -33,6 +33,24 @@ END = {
 }  # fmt: skip
 
 
+PART = {"step": 2, "total_steps": 10, "axis": "iteration", "what": "re-rollouts", "done": 1_000, "of": 4_000,
+        "eta_s": 75.0}  # fmt: skip
+
+
+def test_a_long_part_of_an_iteration_says_how_far_it_is(capsys, monkeypatch):
+    line = "iteration 3 of 10: re-rollouts 1,000 of 4,000 (25%)  ETA 1m15s"
+    assert screen.part_line(PART) == line
+    assert screen.part_line(PART | {"axis": "updates"}) == "re-rollouts 1,000 of 4,000 (25%)  ETA 1m15s"
+    screen.Live().part(PART)
+    assert capsys.readouterr().out == f"\r{screen.bar(0.25)} {line}"
+    screen.JsonLines().part(PART)
+    assert orjson.loads(capsys.readouterr().out) == {"kind": "part", **PART}
+    plain = screen.Plain()
+    plain.part(PART)
+    plain.part(PART)
+    assert capsys.readouterr().out == f"  {line}\n", "a line every ten seconds"
+
+
 def test_lines():
     assert screen.status_line(STATUS) == "12.3k/100k steps  51.2k/s  return 123.5 (last 100 episodes)  ETA 1m15s"
     of_row = STATUS | {"earned": "return/mean"}

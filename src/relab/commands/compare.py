@@ -27,6 +27,7 @@ EXAMPLES = """
   relab compare experiments/clip                   an experiment's own question
   relab compare logs_sb3/ logs_cleanrl/ runs/      any formats in one call; --why tells what may be compared
   relab compare runs/ --at first_step_reaching --level 475
+  relab compare runs/ --axis sim_steps             at equal cost: all steps of the simulator, re-rollouts too
   relab compare runs/ --markdown                   or --latex: the table for the paper
   relab compare runs/ --figure pdf                 the pictures for the paper
   relab report runs/                               the same as a page, with curves and findings
@@ -53,6 +54,8 @@ class Compare:
     """level of first_step_reaching, and of the line on steps to a level"""
     last: int | None = None
     """m of mean_last_m"""
+    axis: Literal["sim_steps", "env_steps", "agent_steps", "updates", "episodes", "iteration"] | None = None
+    """what steps count, e.g. sim_steps: those of all worlds, re-rollouts and evaluations included; default: the runs' own"""
     smallest_effect: float = 0.0
     """smallest difference that matters, in the metric's unit"""
     direction: Literal["higher", "lower"] | None = None
@@ -138,7 +141,7 @@ def result(args: Compare, paths: Sequence[Path]) -> Result:
 
     loaded = load(paths, args.known)
     options = Options(args.by, args.metric, args.at, args.level, args.last, args.smallest_effect, args.direction,
-                      args.declare, args.leading, args.per, args.reference)  # fmt: skip
+                      args.declare, args.leading, args.per, args.reference, args.axis)  # fmt: skip
     comparison = compare(loaded.runs, options, declared(paths), loaded.origins)
     comparison.unread = loaded.gone
     return comparison

@@ -11,7 +11,7 @@ import numpy as np
 from relab.base import near
 from relab.base.errors import NotFoundError
 from relab.base.text import plural
-from relab.comparison import key, leading, numbers, pairs, profile, twins
+from relab.comparison import axis, key, leading, numbers, pairs, profile, twins
 from relab.comparison.arms import PATH, SETTINGS, Arm, arms_of
 from relab.comparison.profile import Standing
 from relab.comparison.task import Options, Task, find_column, metric_of, task_of
@@ -43,21 +43,33 @@ def compare(
     runs: Sequence[Run], options: Options, plan: pairs.Plan | None = None, origins: Mapping[int, str] | None = None
 ) -> Result:
     """Groups -> tasks -> variants; every number that the page shows."""
+    runs, origins, moved = _placed(runs, options.axis, origins or {})
     groups = grouping.grouped(runs, by_name=options.by != SETTINGS)
     _check_metric(groups, options.metric)
     plan, notes = _question(options, plan)
+    notes += moved
     options = _with_plan(options, plan)
-    if options.by is None and _only_paths(groups, origins or {}):
+    if options.by is None and _only_paths(groups, origins):
         notes.append("no setting tells the paths apart, so each path is a variant; --by settings takes them for one")
         options = replace(options, by=PATH)
     comparable, apart = _tasks(groups, options, origins)
-    notes += [*twins.taken_together(groups, options.by), *_merged(groups, options.by, origins or {})]
+    notes += [*twins.taken_together(groups, options.by), *_merged(groups, options.by, origins)]
     result = Result(comparable, apart, len(runs), notes=notes, warnings=twins.told_apart(groups, options.by))
     _check_reference(comparable, options.reference)
     result.facts = key.spread_of(groups, comparable[0].measure.metric if comparable else "")
     _declare(result, plan, options)
     _finish(result, options)
     return result
+
+
+def _placed(
+    runs: Sequence[Run], counter: str | None, origins: Mapping[int, str]
+) -> tuple[Sequence[Run], Mapping[int, str], list[str]]:
+    """The runs on the axis that was asked for, the paths that they were found below, and what must be said."""
+    if counter is None:
+        return runs, origins, []
+    placed, notes = axis.along(runs, counter)
+    return placed, {id(new): origins[id(old)] for new, old in zip(placed, runs) if id(old) in origins}, notes
 
 
 def _check_metric(groups: Sequence[Group], metric: str | None) -> None:
@@ -117,7 +129,7 @@ def _otherwise(options: Options, plan: pairs.Plan) -> bool:
     """Whether the command line asks for another number than the experiment declared."""
     typed = {"metric": options.metric, "at": options.at, "m": options.last, "reach": options.level,
              "direction": options.direction, "smallest_effect": options.smallest_effect or None}  # fmt: skip
-    return options.by is not None or any(
+    return options.by is not None or options.axis is not None or any(
         value is not None and value != getattr(plan.protocol, name, None) for name, value in typed.items()
     )
 

@@ -20,6 +20,7 @@ WIDTH, LABEL = 25, 26
 DOTS = "·∙•●"  # nobody, one seed, two, three and more
 ROWS, TASKS, MOST_LINES = 7, 4, 15  # on the screen without -v
 WARNINGS, NOTES, APART, KEYS = 2, 3, 2, 4
+UNITS = {"sim_steps": "simulator ", "updates": "update "}  # before "steps", where they were asked for
 SAID, EXPLORED = 4, 2  # variants in a line of words, comparisons that nobody declared
 
 
@@ -119,7 +120,8 @@ def step_text(task: Task) -> str:
     if task.measure.at == "first_step_reaching" or task.evaluated is None:
         return ""
     low, high = task.evaluated
-    at = f"step {high:,}" if low == high else f"steps {low:,} to {high:,}"
+    unit = f"{UNITS.get(task.axis or '', '')}step"
+    at = f"{unit} {high:,}" if low == high else f"{unit}s {low:,} to {high:,}"
     common = (
         "the common one" if low == high == task.step else f"the last up to {task.step:,.0f}, where the shortest ends"
     )
@@ -268,7 +270,8 @@ def _times(task: Task, verbose: bool = False) -> list[str]:
     own = {source: f", {source}" if len(sources) > 1 else "" for source in sources}
     said = [f"{short(label)} {median(x)} ({x.reached} of {x.n}{own[x.source]})" for label, x in timed]
     how = f"; {timed[0][1].source}" if len(sources) == 1 else ""
-    return [f"median steps to {task.level[0]:g} ({task.level[1]}{how}): {_some(said, verbose)}"]
+    unit = UNITS.get(task.axis or "", "")
+    return [f"median {unit}steps to {task.level[0]:g} ({task.level[1]}{how}): {_some(said, verbose)}"]
 
 
 def _areas(task: Task, verbose: bool = False) -> list[str]:

@@ -9,13 +9,13 @@ from collections.abc import Sequence
 from relab.base.documents import Document
 from relab.comparison.build import Result
 from relab.comparison.numbers import LEAST
-from relab.comparison.render import KEYS, clean, mean_text, median, setting, share, step_text
+from relab.comparison.render import KEYS, UNITS, clean, mean_text, median, setting, share, step_text
 from relab.comparison.task import Task
 
 
 def cells(task: Task) -> tuple[list[str], list[list[str]]]:
     keys = task.keys[:KEYS]
-    level = f"steps to {task.level[0]:g}" if task.level else ""
+    level = f"{UNITS.get(task.axis or '', '')}steps to {task.level[0]:g}" if task.level else ""
     head = ["variant", *(k.rpartition(".")[2] for k in keys), "seeds", f"{task.measure.words} [95 %]",
             f"P(better than {task.reference.label})", *([level] if level else [])]  # fmt: skip
     rows = []
@@ -83,7 +83,7 @@ def data(result: Result) -> Document:
         "runs": result.runs,
         "tasks": [{
             "environment": t.env, "metric": t.measure.metric, "at": t.measure.at, "last": t.measure.last,
-            "level": t.level[0] if t.level else None, "direction": t.measure.direction, "step": t.step, "cut": t.beyond,
+            "level": t.level[0] if t.level else None, "direction": t.measure.direction, "axis": t.axis, "step": t.step, "cut": t.beyond,
             "evaluated": t.evaluated, "reference": {"variant": t.reference.label, "why": t.reference.why},
             "ceiling": t.ceiling if math.isfinite(t.ceiling) else None, "at_ceiling": t.at_ceiling,
             "variants": [each.to_dict() for each in t.variants],

@@ -49,6 +49,7 @@ class Options:
     leading: bool = False
     per: str | None = None
     reference: str | None = None
+    axis: str | None = None  # what steps count; None: as the runs have it
 
 
 @dataclass(frozen=True)
@@ -78,6 +79,7 @@ class Task:
     notes: list[str] = field(default_factory=list)
     parts: list[Document] = field(default_factory=list)
     part_kinds: list[str] = field(default_factory=list)
+    axis: str | None = None  # what steps were asked to count
 
     reference: Baseline = field(default_factory=lambda: Baseline("", ""))
 
@@ -123,7 +125,7 @@ def task_of(arms: list[Arm], metric: str, options: Options) -> Task:
     outcomes = {arm.label: [numbers.outcome(run, measure, step, beyond) for run in arm.runs] for arm in arms}
     for arm in arms:
         outcomes[arm.label] = [replace(x, part=part) for x, part in zip(outcomes[arm.label], arm.parts, strict=True)]
-    task = Task(_env(runs[0]), measure, step, beyond, arms, outcomes, level=level)
+    task = Task(_env(runs[0]), measure, step, beyond, arms, outcomes, level=level, axis=options.axis)
     task.ceiling = ceiling_of(runs[0].history, measure.at, measure.metric)
     task.arms = sorted(arms, key=lambda arm: _rank(task, arm))
     task.outcomes = {arm.label: outcomes[arm.label] for arm in task.arms}

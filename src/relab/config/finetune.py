@@ -43,6 +43,7 @@ class FineTune(PPO):
     cut: int = 25  # re-rollouts: steps after which one is cut; what came later is worth at most data/rerun_bias
     follow: str = "current"  # re-rollouts: whose policy acts in them: current, start, or RUN@STEP, shipped:NAME@STEP
     common_noise: bool = True  # re-rollouts: with and without the action they share their random numbers
+    antithetic: bool = False  # re-rollouts: of two copies the second draws the first one's noise with the other sign
     slots: int = 256  # re-rollouts: worlds that run at once; changes speed, hardly results
     data_from: tuple[str, ...] = ()  # IQL: RUN@STEP, shipped:NAME@STEP whose data it is fitted to; empty: the batch
     data_episodes: int = 200  # IQL: about so many episodes of each of them
@@ -84,6 +85,8 @@ class FineTune(PPO):
                 f" advantages, but `advantage` is {self.advantage}, which has none; leave it out")  # fmt: skip
         require(self.states is None or self.advantage == "rerollout", f"`states` are re-rolled, but `advantage` is"
                 f" {self.advantage}; leave it out, or use advantage=rerollout")  # fmt: skip
+        require(not self.antithetic or self.advantage == "rerollout", f"`antithetic` is about re-rollouts, but"
+                f" `advantage` is {self.advantage}; leave it out, or use advantage=rerollout")  # fmt: skip
         require(self.warmup == 0 or self.learns_critic, f"`warmup` is the critic's, but `advantage` is"
                 f" {self.advantage}, which has none; use warmup=0")  # fmt: skip
 
@@ -103,6 +106,8 @@ class FineTune(PPO):
         for name in ("beta", "cap", "reward_scale", "fit_lr"):
             require_range(name, getattr(self, name), 0, open_="low")
         require_range("expectile", self.expectile, 0, 1, open_="low high")
+        require(not self.antithetic or self.mc_samples % 2 == 0, f"`antithetic` makes pairs of re-rollouts, but"
+                f" `mc_samples` is {self.mc_samples}; use an even number")  # fmt: skip
         if self.states is not None:
             require_range("states", self.states, 2, self.batch)
             require(self.states >= self.minibatches, f"`states` must be at least `minibatches`, but got {self.states}"

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import inspect
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -77,11 +77,19 @@ class State(Protocol):
         ...
 
 
+Tell = Callable[[str, int, int], None]  # what is being done, how many of it are done, of how many
+
+
+def silent(what: str, done: int, total: int) -> None:
+    """Nobody listens."""
+
+
 class Stopwatch:
-    """Seconds by part of an iteration: `with watch("collect"): ...`."""
+    """Seconds by part of an iteration: `with watch("collect"): ...`; `watch.tell` says how far a long part is."""
 
     def __init__(self) -> None:
         self.seconds = dict.fromkeys(PARTS, 0.0)
+        self.tell: Tell = silent
 
     @contextmanager
     def __call__(self, part: str) -> Iterator[None]:

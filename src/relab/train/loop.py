@@ -33,7 +33,7 @@ from relab.config.views import flatten
 from relab.record.run_folder import Record, read_config
 from relab.train import checkpoint
 from relab.train.conformity import check_row
-from relab.train.contract import Algorithm, ContractError, DivergedError, State, Stopwatch
+from relab.train.contract import Algorithm, ContractError, DivergedError, State, Stopwatch, Tell
 from relab.train.envs.check_static import EnvError
 from relab.train.evaluation import Evaluator, Played, Progress, note_best, point_to_best
 from relab.train.profile import Profile
@@ -73,6 +73,7 @@ class Cut(Exception):  # noqa: N818 - somebody asked to stop, which is no error
 
 
 QUICK_S = 2.0  # an iteration that nobody waits for
+PART_EVERY_S = 0.5  # between two looks at how far a long part of an iteration is
 WITH = "with_"  # a companion's key in a checkpoint: with_NAME
 
 
@@ -172,6 +173,7 @@ class Trainer:
         self.accompany("before", spent)
         before, learned = self.step, self.state.counts.updates
         watch, t0 = self.profile.watch(learned), time.perf_counter()
+        watch.tell = self.within(t0)
         metrics = self.advance(watch)
         t1 = time.perf_counter()
         self.record.append_metrics(self.step, metrics)
@@ -181,6 +183,21 @@ class Trainer:
         self.note_profile(self.profile.note(self.folder))
         self.judge(metrics, spent)
         self.note_time(self.step - before, self.state.counts.updates - learned, spent, metrics)
+
+    def within(self, began: float) -> Tell:
+        """Says on the screen how far a long part of an iteration is."""
+
+        def tell(what: str, done: int, total: int) -> None:
+            if (now := time.perf_counter()) - began < QUICK_S or not done:
+                return
+            if (now - began) // PART_EVERY_S > (told[0] - began) // PART_EVERY_S:
+                told[0] = now
+                eta = (now - began) * (total - done) / done
+                self.screen.part({"step": self.step, "total_steps": self.cfg.total_steps, "axis": self.clock,
+                                  "what": what, "done": done, "of": total, "eta_s": eta})  # fmt: skip
+
+        told = [began]
+        return tell
 
     def note_profile(self, place: Path | None) -> None:
         if place is not None:

@@ -13,6 +13,7 @@ from relab.base.jsonl import encode
 from relab.base.text import count, duration, number
 
 PLAIN_EVERY_S = 2.0
+PART_EVERY_S = 10.0  # of plain lines about a part of an iteration
 LABELS = {"updates": "updates per iteration", "horizon": "horizon 1/(1-gamma)"}  # derived numbers, for the header
 
 UNITS = {"agent_steps": "steps", "updates": "updates", "iteration": "iterations"}  # what a run counts, by its axis
@@ -54,6 +55,7 @@ class Pace:
 class Screen(Protocol):
     def start(self, facts: Mapping[str, Any]) -> None: ...
     def iteration(self, row: Mapping[str, Any]) -> None: ...
+    def part(self, row: Mapping[str, Any]) -> None: ...
     def evaluation(self, row: Mapping[str, Any]) -> None: ...
     def note(self, text: str) -> None: ...
     def end(self, facts: Mapping[str, Any]) -> None: ...
@@ -70,6 +72,7 @@ def choose(as_json: bool, quiet: bool = False) -> Screen:
 class Silent:
     def start(self, facts: Mapping[str, Any]) -> None: ...
     def iteration(self, row: Mapping[str, Any]) -> None: ...
+    def part(self, row: Mapping[str, Any]) -> None: ...
     def evaluation(self, row: Mapping[str, Any]) -> None: ...
     def note(self, text: str) -> None: ...
     def end(self, facts: Mapping[str, Any]) -> None: ...
@@ -83,6 +86,9 @@ class JsonLines:
 
     def iteration(self, row: Mapping[str, Any]) -> None:
         self.write("iteration", row)
+
+    def part(self, row: Mapping[str, Any]) -> None:
+        self.write("part", row)
 
     def evaluation(self, row: Mapping[str, Any]) -> None:
         self.write("evaluation", row)
@@ -101,15 +107,20 @@ class Plain:
     """Lines for logs and pipes: a header, a line every few seconds, a line per evaluation, a summary."""
 
     def __init__(self) -> None:
-        self.last = 0.0
+        self.last = self.last_part = 0.0
 
     def start(self, facts: Mapping[str, Any]) -> None:
         say("\n".join(header(facts)) + "\n")
 
     def iteration(self, row: Mapping[str, Any]) -> None:
         if time.monotonic() - self.last >= PLAIN_EVERY_S:
-            self.last = time.monotonic()
+            self.last = self.last_part = time.monotonic()
             say(status_line(row) + "\n")
+
+    def part(self, row: Mapping[str, Any]) -> None:
+        if time.monotonic() - self.last_part >= PART_EVERY_S:
+            self.last_part = time.monotonic()
+            say(f"  {part_line(row)}\n")
 
     def evaluation(self, row: Mapping[str, Any]) -> None:
         say(evaluation_line(row) + "\n")
@@ -133,11 +144,15 @@ class Live:
     def iteration(self, row: Mapping[str, Any]) -> None:
         if time.monotonic() - self.last >= 0.1:
             self.last = time.monotonic()
-            share = min(1.0, row["step"] / row["total_steps"])
-            line = f"{bar(share)} {status_line(row)}"
-            with terminal.as_is():
-                say("\r" + line.ljust(self.width))
-            self.width = len(line)
+            self.draw(f"{bar(min(1.0, row['step'] / row['total_steps']))} {status_line(row)}")
+
+    def part(self, row: Mapping[str, Any]) -> None:
+        self.draw(f"{bar(row['done'] / row['of'])} {part_line(row)}")
+
+    def draw(self, line: str) -> None:
+        with terminal.as_is():
+            say("\r" + line.ljust(self.width))
+        self.width = len(line)
 
     def evaluation(self, row: Mapping[str, Any]) -> None:
         self.above(evaluation_line(row))
@@ -191,6 +206,14 @@ def status_line(row: Mapping[str, Any]) -> str:
     if row.get("eta_s") is not None:
         parts.append(f"ETA {duration(row['eta_s'])}")
     return "  ".join(parts)
+
+
+def part_line(row: Mapping[str, Any]) -> str:
+    """How far a long part of the iteration that has begun is: iteration 3 of 10: re-rollouts 812 of 4,000."""
+    unit = UNITS[row["axis"]]
+    at = f"{unit.removesuffix('s')} {count(row['step'] + 1)} of {count(row['total_steps'])}: "
+    of = f"{row['what']} {row['done']:,} of {row['of']:,} ({row['done'] / row['of']:.0%})"
+    return f"{at if unit == 'iterations' else ''}{of}  ETA {duration(row['eta_s'])}"
 
 
 def earned_by(row: Mapping[str, Any]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -15,7 +16,7 @@ from relab.base.jsonl import read_jsonl
 from relab.base.streams import world_seeds
 from relab.config.base import ConfigError
 from relab.config.finetune import FineTune
-from relab.train import checkpoint, session
+from relab.train import checkpoint, loop, session
 from relab.train.algos import finetune
 from relab.train.algos.finetune import equations, estimates, gathering, rerollout
 from relab.train.check_algo import check_algo
@@ -23,6 +24,7 @@ from relab.train.contract import Setup, Stopwatch
 from relab.train.envs.base import Worlds
 from relab.train.envs.ladder import Both, Discount
 from relab.train.envs.pendulum import Pendulum
+from relab.train.screen import Silent
 from small_runs import fingerprint, resolve, run
 
 SMALL = {"algo": "finetune", "env": "ladder-both", "total_steps": "6", "algo__envs": "8", "algo__steps": "8",
@@ -31,6 +33,7 @@ SMALL = {"algo": "finetune", "env": "ladder-both", "total_steps": "6", "algo__en
 AGAIN = {"algo__advantage": "rerollout", "algo__update": "awr", "algo__mc_samples": "2", "algo__slots": "16"}
 FIXED = {"algo__data": "fixed", "algo__update": "awr"}
 WAYS = [
+    {**AGAIN, "env": "pendulum", "algo__antithetic": "true", "algo__cut": "4"},
     {}, {"algo__advantage": "mc", "algo__update": "awr"}, AGAIN, {**AGAIN, "algo__update": "ppo", "algo__states": "20"},
     {**FIXED, "algo__advantage": "gae", "algo__warmup": "1"}, {**FIXED, **AGAIN, "algo__follow": "start"},
     {**FIXED, "algo__advantage": "iql", "algo__fit_epochs": "3", "algo__n_step": "2"},
@@ -121,7 +124,7 @@ def test_slots_change_nothing_but_the_speed() -> None:
     action = np.linspace(-2, 2, 6, dtype=np.float32)[:, None]
     totals = []
     for slots in (3, 36):
-        again = rerollout.reruns(Worlds(env, slots), s.ppo.agent, worlds.snapshot(), action, 3, 0.9, 7, True,
+        again = rerollout.reruns(Worlds(env, slots), s.ppo.agent, worlds.snapshot(), action, 3, 0.9, 7, rerollout.Ways(),
                                  np.random.default_rng(0))  # fmt: skip
         totals.append(np.stack([again.q_SN, again.v_SN]))
     np.testing.assert_allclose(totals[0], totals[1], rtol=1e-5)  # a network's last bit depends on the number of rows
@@ -134,12 +137,68 @@ def test_a_copy_with_its_own_draw_is_one_without() -> None:
     worlds = Worlds(env, 4)
     worlds.reset(world_seeds(0, "env", 4))
     s = finetune.init(Setup(env, FineTune(envs=4, steps=4, minibatches=2, hidden=(8,)), 3, 10))
-    copies = rerollout.plan(4, 1, True, np.random.default_rng(5))
+    copies = rerollout.plan(4, 1, rerollout.Ways(), np.random.default_rng(5))
     streams = copies.noise_J[copies.with_action_J].copy()
     drawn = s.ppo.agent.act(worlds.obs.reshape(4, -1), np.zeros((4, 0), np.float32), streams).action
-    again = rerollout.reruns(Worlds(env, 8), s.ppo.agent, worlds.snapshot(), s.ppo.agent.to_env(drawn), 1, 0.9, 6, True,
-                             np.random.default_rng(5))  # fmt: skip
+    again = rerollout.reruns(Worlds(env, 8), s.ppo.agent, worlds.snapshot(), s.ppo.agent.to_env(drawn), 1, 0.9, 6,
+                             rerollout.Ways(), np.random.default_rng(5))  # fmt: skip
     np.testing.assert_array_equal(again.q_SN, again.v_SN)
+
+
+def test_of_two_antithetic_copies_the_second_has_the_noise_of_the_first_with_the_other_sign() -> None:
+    env = Pendulum()
+    worlds, agent = Worlds(env, 3), state_of(env).ppo.agent
+    worlds.reset(world_seeds(0, "env", 3))
+    copies = rerollout.plan(3, 4, rerollout.Ways(antithetic=True), np.random.default_rng(5))
+    slots = rerollout.Slots(Worlds(env, 24), worlds.snapshot(), copies)
+    obs, none = slots.worlds.obs.reshape(24, -1), np.zeros((24, 0), np.float32)
+    mean = agent.act(obs, none, slots.noise_N.copy(), 24).action
+    drawn = agent.act(obs, none, slots.noise_N).action
+    noise = (slots.mirror(agent, drawn) - mean).reshape(3, 2, 2, 2)  # state, with and without, pair, member
+    np.testing.assert_allclose(noise[..., 0], -noise[..., 1], atol=1e-6)
+    np.testing.assert_allclose(noise[:, 0], noise[:, 1], atol=1e-6)  # common random numbers hold as well
+    assert len(np.unique(np.abs(noise).round(4))) == 6
+    assert len(set(copies.world_J)) == 12, "a world's own noise is not mirrored, and not shared by a pair"
+
+
+def test_antithetic_copies_are_unbiased_and_less_noisy_where_the_noise_counts_linearly() -> None:
+    """Half an action away from upright, what a push earns over two steps is nearly linear in the noise."""
+    env = Pendulum()
+    worlds, s = Worlds(env, 8), state_of(env)
+    worlds.reset(world_seeds(0, "env", 8))
+    action = np.zeros((8, 1), np.float32)
+    noise, means = [], []
+    for antithetic in (False, True):
+        ways = rerollout.Ways(False, antithetic)
+        again = rerollout.reruns(Worlds(env, 64), s.ppo.agent, worlds.snapshot(), action, 64, 0.9, 4, ways,
+                                 np.random.default_rng(1))  # fmt: skip
+        noise.append(equations.certainty(again.q_SN, again.v_SN, *ways).noise)
+        means.append(again.v_SN.mean(1))
+    assert noise[1] < 0.5 * noise[0]
+    np.testing.assert_allclose(means[0], means[1], atol=5 * noise[0])
+
+
+def test_how_far_re_rollouts_are_is_told() -> None:
+    told: list[tuple[str, int, int]] = []
+    s = state_of(Both(), advantage="rerollout", mc_samples=2, slots=16)
+    s.tell = lambda *words: told.append(words)
+    estimates.by_rerollout(s, gathered(s))
+    assert {(what, total) for what, _, total in told} == {("re-rollouts", 256)}
+    assert [done for _, done, _ in told] == list(range(16, 257, 16))
+
+
+def test_the_screen_says_how_far_an_iteration_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Parts(Silent):
+        def part(self, row: Mapping[str, Any]) -> None:
+            rows.append(row)
+
+    rows: list[Mapping[str, Any]] = []
+    monkeypatch.setattr(loop, "QUICK_S", 0.0)
+    monkeypatch.setattr(loop, "PART_EVERY_S", 1e-9)
+    run(tmp_path / "a", Parts(), **SMALL, **AGAIN)
+    assert {(row["step"], row["total_steps"], row["what"], row["of"]) for row in rows} == {
+        (step, 6, "re-rollouts", 256) for step in range(6)}  # fmt: skip
+    assert all(0 < row["done"] <= 256 and row["eta_s"] >= 0 for row in rows)
 
 
 def test_every_step_of_a_world_is_counted(tmp_path: Path) -> None:
@@ -267,6 +326,8 @@ def test_a_solved_start_is_refused_unless_it_is_wanted(monkeypatch: pytest.Monke
         ({"rnn": "gru", "steps": 16, "bptt": 16}, "without a recurrent layer"),
         ({"update": "awr", "lr_schedule": "adaptive_kl", "target_kl": 0.1}, "constant or linear"),
         ({"expectile": 1.0}, "expectile"),
+        ({"advantage": "rerollout", "antithetic": True, "mc_samples": 3}, "use an even number"),
+        ({"antithetic": True}, "use advantage=rerollout"),
     ],
 )
 def test_what_makes_no_sense_together_is_refused_with_the_remedy(settings: dict[str, Any], words: str) -> None:
@@ -280,6 +341,11 @@ def test_a_policy_of_another_environment_is_refused(tmp_path: Path) -> None:
         run(tmp_path / "a", **{**SMALL, **AGAIN, "algo__follow": "other"})
     with pytest.raises(ConfigError, match="`follow` must name a run"):
         run(tmp_path / "b", **{**SMALL, **AGAIN, "algo__follow": "nobody"})
+
+
+def test_antithetic_choices_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="the actions of ladder-both-v1 are not drawn so; leave it out"):
+        run(tmp_path / "a", **{**SMALL, **AGAIN, "algo__antithetic": "true"})
 
 
 def test_fixed_data_say_what_they_hold(tmp_path: Path) -> None:

@@ -81,6 +81,15 @@ def test_common_random_numbers_take_shared_noise_out() -> None:
     assert certainty(q, v, common=False).noise > 0.5
 
 
+def test_of_antithetic_samples_the_mean_of_two_is_one() -> None:
+    """Pairs 1, -1 and 3, -3 have no noise at all; as four samples they would have much."""
+    q, v = np.array([[1.0, -1.0, 3.0, -3.0], [3.0, 1.0, 5.0, -1.0]]), np.zeros((2, 4))
+    sure = certainty(q, v, common=True, antithetic=True)
+    assert (sure.noise, sure.rank) == (0.0, 1.0)
+    assert certainty(q, v, common=True).noise > 1.0
+    assert math.isnan(certainty(q[:, :2], v[:, :2], True, True).noise)
+
+
 def test_what_a_cut_can_cost() -> None:
     assert cut_bias(0.8, 25, 0.0, 1.0, None) == pytest.approx(0.8**25 * 5)
     assert cut_bias(0.8, 25, -3.0, 1.0, 26) == pytest.approx(0.8**25 * 3)  # one step is left

@@ -62,6 +62,7 @@ def iterate(s: State, watch: Stopwatch) -> dict[str, float]:
     with watch("collect"):
         fresh, metrics = gather(s)
     if fresh:
+        s.tell = watch.tell
         with watch("advantage"):
             s.estimated = estimates.estimate(s, s.batch)
     with watch("update"):

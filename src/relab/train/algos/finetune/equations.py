@@ -60,8 +60,11 @@ class Certainty(NamedTuple):
     rank: float  # Spearman's correlation of one half of the samples with the other
 
 
-def certainty(q_SN: np.ndarray, v_SN: np.ndarray, common: bool) -> Certainty:
-    """A = mean Q - mean V of N samples each; paired samples (common random numbers) have the noise of differences."""
+def certainty(q_SN: np.ndarray, v_SN: np.ndarray, common: bool, antithetic: bool = False) -> Certainty:
+    """A = mean Q - mean V of N samples each; paired samples (common random numbers) have the noise of differences, and
+    of antithetic ones (2k, 2k + 1) only the mean of two is a sample."""
+    if antithetic:
+        q_SN, v_SN = (x.reshape(len(x), -1, 2).mean(2) for x in (q_SN, v_SN))
     n = q_SN.shape[1]
     if n < 2 or len(q_SN) < 2:
         return Certainty(np.nan, np.nan, np.nan)

@@ -67,13 +67,14 @@ def by_rerollout(s: Any, batch: Gathered) -> Estimated:
     worlds = s.again(len(rows))
     action = s.ppo.agent.to_env(batch.action.reshape(T * B, -1)[rows])
     snaps = {name: x.reshape(T * B, *x.shape[2:])[rows] for name, x in batch.worlds.items()}
-    again = rerollout.reruns(worlds, s.follower, snaps, action, cfg.mc_samples, cfg.gamma, cfg.cut, cfg.common_noise,
-                             s.draw)  # fmt: skip
+    ways = rerollout.Ways(cfg.common_noise, cfg.antithetic)
+    again = rerollout.reruns(worlds, s.follower, snaps, action, cfg.mc_samples, cfg.gamma, cfg.cut, ways, s.draw,
+                             s.tell)  # fmt: skip
     s.counts.rerun_steps += again.sim_steps
     adv_TB, use_TB = np.zeros(T * B, np.float32), np.zeros(T * B, bool)
     q, v = cfg.reward_scale * again.q_SN, cfg.reward_scale * again.v_SN
     adv_TB[rows], use_TB[rows] = q.mean(1) - v.mean(1), True
-    sure, spec = equations.certainty(q, v, cfg.common_noise), worlds.spec
+    sure, spec = equations.certainty(q, v, *ways), worlds.spec
     bias = equations.cut_bias(cfg.gamma, cfg.cut, spec.reward_low or 0.0, spec.reward_high or 0.0, spec.horizon)
     facts = {"value/q_mean": q.mean(), "value/q_std": q.mean(1).std(), "value/v_mean": v.mean(),
              "value/v_std": v.mean(1).std(), "data/advantage_noise": sure.noise, "data/advantage_snr": sure.snr,

@@ -2,6 +2,10 @@
 
     Q(s, a) ~ mean over n of: a, then the policy;    V(s) ~ mean over n of: the policy from s on;    A = Q - V
 
+Common random numbers: the k-th copy with the action and the k-th without draw the same. Antithetic ones: copies 2k and
+2k + 1 draw the same noise with opposite signs, a + e and a - e around the policy's mean, so that what is odd in the
+noise falls out of their mean.
+
 A copy ends with its episode, or is cut after `cut` steps; what it may have lost is bounded (equations.cut_bias). Copies
 fill a fixed number of slots: one that is over makes room for the next. What a copy earns depends on its own streams
 alone, so that slots change the speed and, by a network's rounding, a last bit.
@@ -14,6 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from relab.train.contract import Tell, silent
 from relab.train.envs.base import Worlds
 from relab.train.kernels.rng import mix
 from relab.train.rollout import Policy
@@ -28,6 +33,13 @@ class Reruns(NamedTuple):
     sim_steps: int
 
 
+class Ways(NamedTuple):
+    """Which random numbers copies share."""
+
+    common: bool = True
+    antithetic: bool = False
+
+
 @dataclass(frozen=True)
 class Plan:
     """What every copy is: row j of S x 2 x N, first those with the action."""
@@ -36,15 +48,19 @@ class Plan:
     with_action_J: np.ndarray  # bool
     noise_J: np.ndarray  # its stream for actions
     world_J: np.ndarray  # its stream for the world
+    mirrored_J: np.ndarray  # bool: it draws the noise of the copy before it, with the other sign
 
 
-def plan(states: int, n: int, common: bool, draw: np.random.Generator) -> Plan:
-    """With common random numbers the k-th copy with the action and the k-th without draw the same."""
-    kinds = 1 if common else 2
+def plan(states: int, n: int, ways: Ways, draw: np.random.Generator) -> Plan:
+    """Streams of all copies; a world's own noise is never mirrored."""
+    kinds = 1 if ways.common else 2
     noise, world = (np.broadcast_to(draw.integers(2**63, size=(states, kinds, n)), (states, 2, n)) for _ in range(2))
+    if ways.antithetic:
+        noise = np.repeat(noise[:, :, ::2], 2, axis=2)
+    mirrored = np.tile(np.arange(n) % 2 == 1, 2 * states) & ways.antithetic
     state = np.repeat(np.arange(states), 2 * n)
     with_action = np.tile(np.repeat([True, False], n), states)
-    return Plan(state, with_action, mix(noise.reshape(-1)), mix(world.reshape(-1)))
+    return Plan(state, with_action, mix(noise.reshape(-1)), mix(world.reshape(-1)), mirrored)
 
 
 def reruns(
@@ -55,15 +71,17 @@ def reruns(
     n: int,
     gamma: float,
     cut: int,
-    common: bool,
+    ways: Ways,
     draw: np.random.Generator,
+    tell: Tell = silent,
 ) -> Reruns:
     """`snaps`: rows of Worlds.snapshot, one a state; `action_S`: what was done there, in the environment's units."""
-    copies = plan(len(action_S), n, common, draw)
+    copies = plan(len(action_S), n, ways, draw)
     before = worlds.sim_steps
     slots = Slots(worlds, snaps, copies)
     while slots.busy.any():
         slots.step(policy, action_S, gamma, cut)
+        tell("re-rollouts", slots.waiting - int(slots.busy.sum()), len(copies.state_J))
     total = slots.total.reshape(len(action_S), 2, n)
     return Reruns(total[:, 0], total[:, 1], float(slots.cut.mean()), worlds.sim_steps - before)
 
@@ -95,7 +113,8 @@ class Slots:
     def step(self, policy: Policy, action_S: np.ndarray, gamma: float, cut: int) -> None:
         N, copy = self.worlds.n, self.copy_N
         acted = policy.act(self.worlds.obs.reshape(N, -1), np.zeros((N, 0), np.float32), self.noise_N)
-        action = np.array(policy.to_env(acted.action))
+        raw = self.mirror(policy, acted.action)
+        action = np.array(policy.to_env(raw))
         first = self.busy & (self.age_N == 0) & self.copies.with_action_J[copy]  # its own draw is made, and not used
         action[first] = action_S[self.copies.state_J[copy[first]]]
         step = self.worlds.step(action.reshape(self.worlds.action_shape))
@@ -107,6 +126,18 @@ class Slots:
         self.cut[copy[over & ~ended]] = True
         if over.any():
             self.fill(np.flatnonzero(over))
+
+
+    def mirror(self, policy: Policy, raw: np.ndarray) -> np.ndarray:
+        """Actions of mirrored copies, on the other side of the policy's mean."""
+        rows = np.flatnonzero(self.busy & self.copies.mirrored_J[self.copy_N])
+        if not rows.size:
+            return raw
+        obs = self.worlds.obs.reshape(self.worlds.n, -1)[rows]
+        mean = policy.act(obs, np.zeros((rows.size, 0), np.float32), self.noise_N[rows], rows.size).action
+        raw = raw.copy()
+        raw[rows] = 2 * mean - raw[rows]
+        return raw
 
 
 def make_worlds(env: Any, states: int, n: int, slots: int) -> Worlds:

@@ -11,7 +11,7 @@ from relab.config.base import require
 from relab.train import rollout, weights
 from relab.train.algos.finetune import gathering, policies
 from relab.train.algos.finetune.gathering import Gathered
-from relab.train.algos.ppo_agent import make_agent
+from relab.train.algos.ppo_agent import Agent, make_agent
 from relab.train.contract import Setup
 
 SOLVED = 0.95  # share of deterministic episodes: a start above it has little left to learn but to tremble less
@@ -24,6 +24,10 @@ def others(setup: Setup) -> tuple[Any, list[Any]]:
     follower = None
     if cfg.advantage == "rerollout" and cfg.follow not in policies.OWN:
         follower = policies.load(cfg.follow, spec, setup.runs, "follow")
+    if cfg.antithetic:
+        gaussian = spec.action.kind == "continuous" and (follower is None or isinstance(follower, Agent))
+        require(gaussian, f"`antithetic` turns the noise of a Gaussian policy around its mean, but the actions of"
+                f" {spec.env if follower is None else cfg.follow} are not drawn so; leave it out")  # fmt: skip
     return follower, [policies.load(word, spec, setup.runs, "data_from") for word in cfg.data_from]
 
 

@@ -15,7 +15,7 @@ from relab.train.algos import ppo
 from relab.train.algos.finetune import gathering, rerollout
 from relab.train.algos.finetune.estimates import Estimated
 from relab.train.algos.finetune.gathering import Gathered
-from relab.train.contract import Counts
+from relab.train.contract import Counts, Tell, silent
 from relab.train.envs.base import Worlds
 from relab.train.replay import Replay
 
@@ -36,6 +36,7 @@ class State:
     kept: Replay | None = None  # a fixed batch, as files
     fixed: Gathered | None = None  # another run's batch
     fresh_critic: dict[str, np.ndarray] = field(default_factory=dict)  # what the critic begins as
+    tell: Tell = silent  # how far a long estimate is
     rerun_worlds: Worlds | None = None  # made when they are needed; nothing of them is kept
 
     def __post_init__(self) -> None:
