@@ -38,6 +38,7 @@ class Tried:
     date: str = ""
     of: Settings = field(default_factory=dict)  # env, algo, command: what it was tried on
     settings: Settings = field(default_factory=dict)  # of the control, flat; empty where not kept
+    superseded: str = ""  # why its entry no longer holds
 
     def to_dict(self) -> Document:
         body = asdict(self)
@@ -53,10 +54,11 @@ def subject(settings: Mapping[str, Any], command: str = "") -> Settings:
 
 
 def matching(change: Diff, of: Mapping[str, Any], earlier: Iterable[Tried]) -> list[Tried]:
-    """The earlier tries of this change, answered ones first, newest first."""
+    """The earlier tries of this change: answered ones first, newest first, those that no longer hold last."""
     tries = [one for one in earlier if one.of == dict(of) and same(change, one.diff)]
     order = {NO: 0, YES: 1}
-    return sorted(sorted(tries, key=lambda one: one.date, reverse=True), key=lambda one: order.get(one.verdict, 2))
+    tries.sort(key=lambda one: one.date, reverse=True)
+    return sorted(tries, key=lambda one: (bool(one.superseded), order.get(one.verdict, 2)))
 
 
 def same(a: Diff, b: Diff) -> bool:
@@ -134,7 +136,8 @@ def _said(change: Diff, one: Tried, settings: Mapping[str, Any]) -> list[str]:
         head = f"tried before{on}, not answered ({OPEN} with {n}): {diff_text(change)}"
     else:
         head = f"tried before{on}, answered {one.verdict}: {diff_text(change)}"
-    return [head, f"  {one.text}", f"  {one.where}{_otherwise(one, settings)}"]
+    gone = [f"  superseded: {one.superseded}"] if one.superseded else []
+    return [head, *gone, f"  {one.text}", f"  {one.where}{_otherwise(one, settings)}"]
 
 
 def _otherwise(one: Tried, settings: Mapping[str, Any]) -> str:

@@ -6,6 +6,7 @@ import datetime
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from relab.base.documents import Document
 from relab.commands import dry_run
@@ -13,11 +14,15 @@ from relab.commands.note_common import Note, find, logs_of, show
 from relab.commands.parsing import parse
 from relab.config.base import require
 
+if TYPE_CHECKING:
+    from relab.notebook.log import Logged
+
 EXAMPLES = """
   relab note brave-otter                         print the entry
   relab note brave-otter --into LOG.md           write it into the log, or renew it there; --dry-run says which
   relab note brave-otter --into notes/ --lang zh  a dated file for each entry, in Chinese
   relab note experiments/question --into LOG.md
+  relab note brave-otter --superseded "its start was solved" --by calm-lynx   in the log, with the reason
   relab note LOG.md --refresh                    renew the numbers that name their run
   relab note LOG.md --check                      exit 1 if one of them is stale
   relab note --search learning rate              entries and own text that hold both words
@@ -35,7 +40,7 @@ def main(words: Sequence[str]) -> int:
         return refresh(args)
     if args.search or args.digest or args.families:
         return look(args)
-    return write(args)
+    return supersede(args) if args.superseded is not None else write(args)
 
 
 def check(args: Note) -> None:
@@ -50,6 +55,9 @@ def check(args: Note) -> None:
     require(not is_log, f"{args.run} is a log: --refresh renews its numbers, --check says which are stale")
     require(not modes or reads_log or args.run is None,
             f"--{''.join(modes)} reads a whole log; give it by --into, and leave {args.run} out")  # fmt: skip
+    require(args.superseded is None or (not modes and args.run is not None),
+            "--superseded marks one entry: name it by its id or its run, and give no other mode")  # fmt: skip
+    require(args.by is None or bool(args.superseded), "--by goes with --superseded and its reason")
     require(not args.regex or bool(args.search), "--regex goes with --search")
     require(args.until is None or args.digest is not None, "--until goes with --digest")
     require(not args.force or not modes, f"--force writes an entry anew; it does not go with --{''.join(modes)}")
@@ -80,6 +88,28 @@ def write(args: Note) -> int:
     else:
         print(bare(entry.markdown()))
     return 0
+
+
+def supersede(args: Note) -> int:
+    from relab.notebook import superseding
+
+    assert args.run is not None and args.superseded is not None
+    logs = logs_of(args)
+    if args.dry_run:
+        one = superseding.pick(log_entries(logs), args.run)
+        return dry_run.say([f"mark the entry {one.id} in {one.where} as superseded"], args.json)
+    one, changed = superseding.mark(logs, args.run, args.superseded, args.by or "")
+    did = ("superseded" if args.superseded.strip() else "valid again") if changed else "unchanged"
+    show({"entry": one.id, "into": str(one.path), "did": did}) if args.json else print(
+        f"{one.where}: entry {one.id} {did}"
+    )
+    return 0
+
+
+def log_entries(logs: list[Path]) -> list[Logged]:
+    from relab.notebook import log
+
+    return log.entries(logs)
 
 
 # ---- Looking into a log

@@ -31,6 +31,10 @@ class Note:
     """language of the entry; default: that of the entry, else of the log, else English"""
     force: bool = False
     """overwrite an entry that was edited by hand"""
+    superseded: str | None = None
+    """why the entry named no longer holds: it is marked in the log, and whatever reads it says so; "" takes it back"""
+    by: str | None = None
+    """with --superseded: the entry that took its place"""
     refresh: bool = False
     """renew the numbers of a log that name their run"""
     check: bool = False

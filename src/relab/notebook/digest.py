@@ -59,6 +59,7 @@ class Digest:
             "predictions": [{"entry": one.id, **score} for one, score in self.scores],
             "unanswered": [{"entry": one.id, "text": text} for one, text in self.unanswered],
             "confounded": [one.id for one in self.entries if confounded(one)],
+            "superseded": {one.id: one.superseded for one in self.entries if one.superseded},
             "families": families_of(self.entries),
         }  # fmt: skip
 
@@ -124,11 +125,11 @@ def markdown(summary: Digest, w: Words) -> str:
 def sections(summary: Digest, w: Words) -> dict[str, list[str]]:
     """Each as lines of Markdown; empty ones are left out."""
     words = {YES: "digest.yes", NO: "digest.no"}
-    answered = [f"**{w.say(words[str(row['verdict'])])}** {_item(one, w)}{w.say('colon')}{md(row.get('text'))}"
+    answered = [f"**{w.say(words[str(row['verdict'])])}** {_told(one, w)}{w.say('colon')}{md(row.get('text'))}"
                 for one, row in summary.answers if row.get("verdict") in words]  # fmt: skip
     return {
         "answered": answered,
-        "open": [f"{_item(one, w)}{w.say('colon')}{md(text)}" for one, text in summary.unanswered],
+        "open": [f"{_told(one, w)}{w.say('colon')}{md(text)}" for one, text in summary.unanswered],
         "seen": [
             f"{_item(one, w)}{w.say('colon')}{verdict_word(one, w)}"
             for one in summary.entries
@@ -146,10 +147,20 @@ def _item(one: Logged, w: Words) -> str:
     return w.say("digest.item", date=one.date, title=md(title), where=md(one.where))
 
 
+def _told(one: Logged, w: Words) -> str:
+    return f"{_item(one, w)}{gone(one, w)}"
+
+
 def verdict_word(one: Logged, w: Words) -> str:
     """yes, no, cannot tell yet, or what became of a run, in the log's language."""
     known = {YES: "digest.yes", NO: "digest.no", OPEN: "digest.cannot"}
-    return w.sentences.get(known.get(one.verdict, f"verdict.{one.verdict}")) or md(one.verdict or "-")
+    said = w.sentences.get(known.get(one.verdict, f"verdict.{one.verdict}")) or md(one.verdict or "-")
+    return f"{said}{gone(one, w)}"
+
+
+def gone(one: Logged, w: Words) -> str:
+    """What stands behind everything that is told of an entry that no longer holds."""
+    return w.say("superseded.short", reason=md(one.superseded)) if one.superseded else ""
 
 
 def _score(score: Document, w: Words) -> str:

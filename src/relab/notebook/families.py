@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from relab.base.documents import Document
-from relab.notebook.digest import confounded, verdict_word
+from relab.notebook.digest import confounded, gone, verdict_word
 from relab.notebook.log import Logged
 from relab.notebook.page import md
 from relab.notebook.words import Words
@@ -25,7 +25,7 @@ class Branch:
 
     def to_dict(self) -> Document:
         rows = [{"entry": one.id, "date": one.date, "title": one.title, "verdict": one.verdict or None,
-                 "confounded": confounded(one), "where": one.where} for one in self.entries]  # fmt: skip
+                 "confounded": confounded(one), "superseded": one.superseded or None, "where": one.where} for one in self.entries]  # fmt: skip
         return {"family": self.name, "number": self.number, "from": self.origin or None, "why": self.why or None,
                 "entries": rows, "children": [child.to_dict() for child in self.children]}  # fmt: skip
 
@@ -76,5 +76,5 @@ def _lines(branch: Branch, w: Words, depth: int) -> list[str]:
 def _entry(one: Logged, w: Words) -> str:
     marked = f" ({w.say('digest.confounded')})" if confounded(one) else ""
     title = one.title.removeprefix(one.date).strip()
-    said = f"{w.say('colon')}{verdict_word(one, w)}" if one.verdict else ""
+    said = f"{w.say('colon')}{verdict_word(one, w)}" if one.verdict else gone(one, w)
     return w.say("digest.item", date=one.date, title=md(title), where=md(one.where)) + said + marked

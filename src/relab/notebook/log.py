@@ -48,6 +48,11 @@ class Logged:
         return f"{self.path}:{self.line}"
 
     @property
+    def superseded(self) -> str:
+        """Why it no longer holds; empty where it does."""
+        return str(superseded(self.facts).get("reason") or "")
+
+    @property
     def lang(self) -> str:
         return str(self.facts.get("lang") or "en")
 
@@ -61,6 +66,12 @@ class Logged:
         """yes, no, cannot tell yet (an experiment's first that is not open), or what became of a run."""
         said = [str(row.get("verdict")) for row in self.answers]
         return next((v for v in said if v != OPEN), said[0] if said else str(self.facts.get("verdict") or ""))
+
+
+def superseded(facts: Mapping[str, Any]) -> Document:
+    """reason, date, by: why an entry no longer holds; empty where it does."""
+    mark = facts.get("superseded")
+    return mark if isinstance(mark, dict) and isinstance(mark.get("reason"), str) else {}
 
 
 # ---- Facts
@@ -179,7 +190,8 @@ def _tried(one: Logged) -> list[Tried]:
         if whole and diff and isinstance(of, dict) and isinstance(n, list) and counted:
             where = f"entry {one.id} in {one.where}"
             text = str(row.get("text") or one.title)
-            attempts.append(Tried(diff, str(row.get("verdict")), text, (n[0], n[1]), where, one.date, of))
+            gone = one.superseded
+            attempts.append(Tried(diff, str(row.get("verdict")), text, (n[0], n[1]), where, one.date, of, {}, gone))
     return attempts
 
 
@@ -194,7 +206,7 @@ def earlier(root: Path, logs: Iterable[Path] | None = None, without: Path | None
             continue
         there = attempts.get(key)
         where = f"{there.where}, {one.where}" if there else one.where
-        attempts[key] = Tried(**{**vars(there or one), "where": where})
+        attempts[key] = Tried(**{**vars(there or one), "where": where, "superseded": one.superseded})
     return list(attempts.values())
 
 

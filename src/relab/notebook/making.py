@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
-from relab.notebook import entry, log
+from relab.notebook import entry, log, superseding
 from relab.notebook.page import Entry
 from relab.report import content, sections
 from relab.report.page import Page
@@ -34,8 +34,8 @@ def of_page(
     """The same from what a page says already, and from its runs where they have been read."""
     new = entry.build(folder, page, proposal, lang or "en", roots, groups)
     if lang is None and (kept := language(into, new.id)) != new.lang:
-        return entry.build(folder, page, proposal, kept, roots, groups)
-    return new
+        new = entry.build(folder, page, proposal, kept, roots, groups)
+    return superseding.kept(new, into)
 
 
 def language(into: Path | None, id_: str) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from relab.base.documents import Document
-from relab.notebook.log import facts_line
+from relab.notebook.log import facts_line, superseded
 from relab.notebook.references import Ref
 from relab.notebook.words import Words, words
 from relab.report.render import Raw, fence
@@ -62,6 +62,7 @@ class Entry:
         same = "plan.same" if self.differs else "plan.unrecorded"
         parts = [
             f"## {md(self.title)}",
+            superseded_line(self.facts, w),
             *(w.say("label.answer", text=md(line)) for line in self.answer),
             bullets([*self.notes, *self.marks]),
             w.say("label.prediction", text=md(self.prediction)) if self.prediction else "",
@@ -94,6 +95,15 @@ class Entry:
     def _learnings(self, w: Words) -> list[str]:
         last = w.say("label.next", text=md(self.next)) if self.next not in ("", "-") else ""
         return [labelled(w, "findings", bullets(self.findings)), last]
+
+
+def superseded_line(facts: Document, w: Words) -> str:
+    """The line below the heading of an entry that no longer holds; empty where it does."""
+    mark = superseded(facts)
+    if not mark:
+        return ""
+    by = w.say("superseded.by", by=md(str(mark["by"]))) if mark.get("by") else ""
+    return w.say("superseded.line", date=md(str(mark.get("date") or "-")), reason=md(mark["reason"]), by=by)
 
 
 def section(w: Words, name: str, parts: Sequence[str]) -> list[str]:

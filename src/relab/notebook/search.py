@@ -35,7 +35,7 @@ class Hit:
         rows = [{"line": n, "text": text, "match": hit} for n, text, hit in self.lines]
         return {"entry": one.id or None, "log": str(one.path), "line": one.line, "date": one.date or None,
                 "title": one.title, "run": one.facts.get("name"), "verdict": one.verdict or None,
-                "matches": self.matches, "lines": rows}  # fmt: skip
+                "superseded": one.superseded or None, "matches": self.matches, "lines": rows}  # fmt: skip
 
 
 def search(logs: Iterable[Path], terms: Sequence[str], regex: bool = False) -> list[Hit]:
@@ -83,7 +83,7 @@ def text(hits: Sequence[Hit], terms: Sequence[str]) -> str:
 
 def _shown(hit: Hit) -> list[str]:
     one = hit.entry
-    verdict = f"  [{verdict_word(one, words(one.lang))}]" if one.verdict else ""
+    verdict = f"  [{verdict_word(one, words(one.lang))}]" if one.verdict or one.superseded else ""
     kind = f"  entry {one.id}" if one.id else "  (own text)"
     head = cut(printable(f"{one.where}{kind}{verdict}  {one.title}"), WIDTH)
     rows = [f"  {'>' if match else ' '} {number}: {printable(line)}" for number, line, match in hit.lines[:SHOWN]]

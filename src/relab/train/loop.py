@@ -193,10 +193,10 @@ class Trainer:
             if (now - began) // PART_EVERY_S > (told[0] - began) // PART_EVERY_S:
                 told[0] = now
                 eta = (now - began) * (total - done) / done
-                self.screen.part({"step": self.step, "total_steps": self.cfg.total_steps, "axis": self.clock,
+                self.screen.part({"step": step, "total_steps": self.cfg.total_steps, "axis": self.clock,
                                   "what": what, "done": done, "of": total, "eta_s": eta})  # fmt: skip
 
-        told = [began]
+        told, step = [began], self.step
         return tell
 
     def note_profile(self, place: Path | None) -> None:
