@@ -31,6 +31,8 @@ hypothesis.settings.load_profile("same")
 # that a few more were made takes an eighth of the suite's time.
 gc.set_threshold(100_000, 20, 100)
 
+os.environ.setdefault("MUJOCO_GL", "off")  # looking for OpenGL takes seconds; the test about it looks itself
+
 if "PYTEST_XDIST_WORKER" not in os.environ:
     for index in kernels.stale(REPO / "src" / "relab"):
         index.unlink(missing_ok=True)  # compiled anew by whoever calls it

@@ -287,10 +287,10 @@ def compare(
     """Is B better than A, and can one tell yet? Two sets of runs, or one set split by its groups or by a config key.
 
     As `relab compare` does it: runs of one environment, one number a run at a common step, `by` a key or the end of one
-    (lr). Of an experiment's folder it answers what the experiment declared, with its looks. Else every other group is
-    held against the `reference` (of two sets the first one, of one set the best group, unless you name another), at a
-    level corrected for their number. `axis` (sim_steps, updates ...) says what steps count. Runs that may not be compared, of two environments say, are a ConfigError that
-    tells why.
+    (lr), `axis` (sim_steps, updates ...) what steps count. Of an experiment's folder it answers what the experiment
+    declared, with its looks. Else every other group is held against the `reference` (of two sets the first one, of one
+    set the best group, unless you name another), at a level corrected for their number. Runs that may not be compared,
+    of two environments say, are a ConfigError that tells why.
     """
     sets = [each if isinstance(each, Runs) else load(each) for each in (runs, other) if each is not None]
     require(other is None or by is None, "`by` splits one set of runs, but two were given")

@@ -56,7 +56,9 @@ def test_at_equal_simulator_steps_the_cheap_one_wins(runs: Path, capsys: pytest.
 
 def test_a_level_costs_simulator_steps(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
     words = ("--at", "first_step_reaching", "--level", "60", "--axis", "sim_steps", "--json")
-    medians = {v["label"]: v["threshold"]["median"] for v in json.loads(told(capsys, runs, *words))["tasks"][0]["variants"]}
+    medians = {
+        v["label"]: v["threshold"]["median"] for v in json.loads(told(capsys, runs, *words))["tasks"][0]["variants"]
+    }
     assert sorted(medians.values()) == [300, 2000]
 
 

@@ -55,7 +55,7 @@ class Compare:
     last: int | None = None
     """m of mean_last_m"""
     axis: Literal["sim_steps", "env_steps", "agent_steps", "updates", "episodes", "iteration"] | None = None
-    """what steps count, e.g. sim_steps: those of all worlds, re-rollouts and evaluations included; default: the runs' own"""
+    """what steps count: sim_steps are those of all worlds, re-rollouts and evaluations too; default: the runs' own"""
     smallest_effect: float = 0.0
     """smallest difference that matters, in the metric's unit"""
     direction: Literal["higher", "lower"] | None = None

@@ -93,7 +93,8 @@ def write(args: Note) -> int:
 def supersede(args: Note) -> int:
     from relab.notebook import superseding
 
-    assert args.run is not None and args.superseded is not None
+    assert args.run is not None
+    assert args.superseded is not None
     logs = logs_of(args)
     if args.dry_run:
         one = superseding.pick(log_entries(logs), args.run)

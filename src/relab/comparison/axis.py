@@ -14,8 +14,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from relab.base.errors import NotFoundError
 from relab.base.documents import Document
+from relab.base.errors import NotFoundError
 from relab.comparison.numbers import unfinished
 from relab.record import glossary
 from relab.record.history import Column, History, is_step
@@ -30,8 +30,8 @@ def along(runs: Sequence[Run], counter: str) -> tuple[list[Run], list[str]]:
     name = f"data/{counter}"
     lacking = [run.name for run in runs if not counts(run.history, counter)]
     if len(lacking) == len(runs):
-        raise NotFoundError(f"`--axis {counter}` needs the metric {name}, but none of the {len(runs)} runs has it; leave"
-                            " it out to compare by the runs' own steps")  # fmt: skip
+        raise NotFoundError(f"`--axis {counter}` needs the metric {name}, but none of the {len(runs)} runs has it;"
+                            " leave it out to compare by the runs' own steps")  # fmt: skip
     cut = [run.name for run in runs if unfinished(run)]
     placed = [run if run.name in lacking else on(run, moved(run.history, counter)) for run in runs]
     notes = [f"steps count {name}: {glossary.AXES[counter]}"]

@@ -129,8 +129,10 @@ def _otherwise(options: Options, plan: pairs.Plan) -> bool:
     """Whether the command line asks for another number than the experiment declared."""
     typed = {"metric": options.metric, "at": options.at, "m": options.last, "reach": options.level,
              "direction": options.direction, "smallest_effect": options.smallest_effect or None}  # fmt: skip
-    return options.by is not None or options.axis is not None or any(
-        value is not None and value != getattr(plan.protocol, name, None) for name, value in typed.items()
+    return (
+        options.by is not None
+        or options.axis is not None
+        or any(value is not None and value != getattr(plan.protocol, name, None) for name, value in typed.items())
     )
 
 

@@ -83,7 +83,8 @@ def data(result: Result) -> Document:
         "runs": result.runs,
         "tasks": [{
             "environment": t.env, "metric": t.measure.metric, "at": t.measure.at, "last": t.measure.last,
-            "level": t.level[0] if t.level else None, "direction": t.measure.direction, "axis": t.axis, "step": t.step, "cut": t.beyond,
+            "level": t.level[0] if t.level else None, "direction": t.measure.direction, "axis": t.axis,
+            "step": t.step, "cut": t.beyond,
             "evaluated": t.evaluated, "reference": {"variant": t.reference.label, "why": t.reference.why},
             "ceiling": t.ceiling if math.isfinite(t.ceiling) else None, "at_ceiling": t.at_ceiling,
             "variants": [each.to_dict() for each in t.variants],

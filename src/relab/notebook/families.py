@@ -25,7 +25,8 @@ class Branch:
 
     def to_dict(self) -> Document:
         rows = [{"entry": one.id, "date": one.date, "title": one.title, "verdict": one.verdict or None,
-                 "confounded": confounded(one), "superseded": one.superseded or None, "where": one.where} for one in self.entries]  # fmt: skip
+                 "confounded": confounded(one), "superseded": one.superseded or None,
+                 "where": one.where} for one in self.entries]  # fmt: skip
         return {"family": self.name, "number": self.number, "from": self.origin or None, "why": self.why or None,
                 "entries": rows, "children": [child.to_dict() for child in self.children]}  # fmt: skip
 

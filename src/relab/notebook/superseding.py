@@ -45,7 +45,7 @@ def kept(entry: Entry, into: Path | None) -> Entry:
 
 
 def mark(logs: Sequence[Path], word: str, reason: str, by: str = "") -> tuple[Logged, bool]:
-    """Mark an entry, found by its id or its run's name -> (entry, whether anything changed); an empty reason unmarks."""
+    """Mark an entry, found by its id or its run's name -> (entry, whether it changed); an empty reason unmarks."""
     entries = log.entries(logs)
     one = pick(entries, word)
     other = pick(entries, by).id if by else ""

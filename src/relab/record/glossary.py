@@ -80,6 +80,7 @@ data/transitions     | rows   | 0    | inf | 0  | rows that advantages were esti
 data/fit_reward_nonzero | share | 0  | 1   | 0  | share of the rows that Q and V were fitted to whose reward is not 0
 data/updates_per_row | ratio  | 0    | inf | 0  | how often a row of the batch has been in a gradient, per iteration: the update-to-data ratio
 data/advantage_positive | share | 0  | 1   | 0  | share of the batch's advantages that are above 0, before normalisation
+data/behaviour_gap   | nats   | -inf | inf | 0  | fine-tuning: mean of ln b(a given s) - ln pi(a given s) over a new batch, b the policy that acted and pi the one that learns: 0 up to rounding where both are one; an estimate of KL(b, pi)
 data/reward_nonzero  | share  | 0    | 1   | 0  | share of the rows learned from whose reward is not 0
 data/dataset_return_mean | return | -inf | inf | 0 | offline methods: mean return of the dataset's episodes
 data/dataset_return_max | return | -inf | inf | 0 | offline methods: highest return of any of the dataset's episodes
@@ -137,6 +138,7 @@ value/q_std          | return | 0    | inf | 0  | standard deviation of Q over t
 value/v_mean         | return | -inf | inf | 0  | mean V that the advantages of a fine-tuning run are taken against
 value/v_std          | return | 0    | inf | 0  | standard deviation of that V
 value/val_loss       | return² | 0   | inf | -1 | critics that are fitted to data: mean squared error over held-out episodes, by which fitting stops
+value/expectile      | share  | 0    | 1   | 0  | IQL: the expectile of the slow Q that V is on the rows it was fitted to, E[(V - Q)+] / E|Q - V|: about the one that was set
 value/fit_epochs     | epochs | 0    | inf | 0  | critics that are fitted to data: epochs until held-out episodes stopped getting better
 value/q_mean         | return | -inf | inf | 0  | mean Q of the actions in the batch
 value/td_error       | return | 0    | inf | -1 | mean absolute temporal difference of the batch

@@ -6,6 +6,7 @@ import pytest
 
 from relab.config.base import ConfigError
 from relab.lab.sweep import axis, expression, names, points
+from relab.stats.axes import cells_of, effects
 
 
 def axes_of(**entries):
@@ -155,3 +156,26 @@ def test_abbreviations_do_not_collide():
     assert names.shorts(["gamma", "grad"], {"grad": "gr"}) == {"gamma": "g", "grad": "gr"}
     with pytest.raises(ConfigError, match="different short names"):
         names.shorts(["gamma", "grad"], {"grad": "x", "gamma": "x"})
+
+
+def test_one_at_a_time_shares_its_first_point() -> None:
+    axes = [axis.load("beta", [1.0, 0.1, 0.5]), axis.load("mc_samples", [4, 1, 16])]
+    rows = points.one_at_a_time(axes, [], {})
+    assert [(row["beta"], row["mc_samples"]) for row in rows] == [(1.0, 4), (0.1, 4), (0.5, 4), (1.0, 1), (1.0, 16)]
+
+
+def test_one_at_a_time_needs_its_first_point() -> None:
+    axes = [axis.load("beta", [1.0, 0.1]), axis.load("mc_samples", [4, 1])]
+    constraint = [("beta < 1", expression.parse("beta < 1", {"beta": None}))]
+    with pytest.raises(ConfigError, match="put other values first"):
+        points.one_at_a_time(axes, constraint, {})
+
+
+def test_effects_of_one_at_a_time_are_those_of_its_changes() -> None:
+    """beta 0.1 costs 10, 16 samples bring 5; nothing else differs."""
+    axes = [axis.load("beta", [1.0, 0.1]), axis.load("mc_samples", [4, 16])]
+    rows = points.one_at_a_time(axes, [], {})
+    worth = [50 - 10 * (row["beta"] == 0.1) + 5 * (row["mc_samples"] == 16) for row in rows]
+    values = [[w - 1.0, w - 0.5, w, w + 0.5, w + 1.0] for w in worth]
+    told = {each.axis: each for each in effects(cells_of(rows, values, bins=False), 1.0, of_seeds=True)}
+    assert {name: abs(each.widest.mid) for name, each in told.items()} == pytest.approx({"beta": 10, "mc_samples": 5})

@@ -124,8 +124,8 @@ def test_slots_change_nothing_but_the_speed() -> None:
     action = np.linspace(-2, 2, 6, dtype=np.float32)[:, None]
     totals = []
     for slots in (3, 36):
-        again = rerollout.reruns(Worlds(env, slots), s.ppo.agent, worlds.snapshot(), action, 3, 0.9, 7, rerollout.Ways(),
-                                 np.random.default_rng(0))  # fmt: skip
+        again = rerollout.reruns(Worlds(env, slots), s.ppo.agent, worlds.snapshot(), action, 3, 0.9, 7,
+                                 rerollout.Ways(), np.random.default_rng(0))  # fmt: skip
         totals.append(np.stack([again.q_SN, again.v_SN]))
     np.testing.assert_allclose(totals[0], totals[1], rtol=1e-5)  # a network's last bit depends on the number of rows
     assert again.cut == 1.0

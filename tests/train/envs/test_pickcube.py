@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import os
+import subprocess
 import sys
 
 import numpy as np
@@ -12,10 +14,11 @@ from relab.config.base import ConfigError
 from relab.config.envs import PickCube as PandaParams
 from relab.config.envs import PickCubeGantry as GantryParams
 from relab.record.evaluations import evaluation
-from relab.train.envs import draw, pickcube_models, pickcube_task
+from relab.train.envs import draw, pickcube_gl, pickcube_models, pickcube_task
 from relab.train.envs.base import Worlds
 from relab.train.envs.pickcube import PickCube, PickCubeGantry
 from relab.train.envs.pickcube_task import Flags, Scene
+from where import ROOT
 
 mujoco = pytest.importorskip("mujoco")
 
@@ -317,7 +320,8 @@ def test_without_mujoco_the_extra_is_named(env, monkeypatch):
 
 
 @ROBOTS
-def test_the_picture_shows_cube_goal_and_grip(env):
+def test_the_drawing_shows_cube_goal_and_grip(env, monkeypatch):
+    monkeypatch.setattr(pickcube_gl, "backend", lambda: None)
     worlds = begun(env(), 1)
     worlds.state.goal[0] = (0.0, 0.0, 0.3)
     image = worlds.render()
@@ -329,6 +333,43 @@ def test_the_picture_shows_cube_goal_and_grip(env):
     assert lower[lower[:, 1] < 320, 0].mean() > green[green[:, 1] < 320, 0].mean() + 50
     assert (image == draw.RED).all(2).any()
     assert len(pickcube_models.LINKS) == 7
+
+
+@pytest.mark.slow
+def test_a_picture_of_mujoco_shows_cube_and_goal_where_there_is_opengl():
+    """In a process of its own: OpenGL's libraries must not stay in this one."""
+    code = (
+        "import sys; sys.path.insert(0, sys.argv[1])\n"
+        "import numpy as np\n"
+        "from relab.train.envs import pickcube_gl\n"
+        "from relab.train.envs.base import Worlds\n"
+        "from relab.train.envs.pickcube import PickCubeGantry\n"
+        "if pickcube_gl.backend() is None: sys.exit(7)\n"
+        "worlds = Worlds(PickCubeGantry(), 2)\n"
+        "worlds.reset(np.arange(2, dtype=np.uint64))\n"
+        "image = worlds.render(1).astype(int)\n"
+        "assert image.shape == (480, 640, 3)\n"
+        "red = (image[..., 0] > 2 * image[..., 1]) & (image[..., 0] > 80)\n"
+        "green = (image[..., 1] > 1.3 * image[..., 0]) & (image[..., 1] > 60)\n"
+        "assert red.sum() > 50 and green.sum() > 50, (red.sum(), green.sum())\n"
+        "before = worlds.state.row.copy()\n"
+        "worlds.render(0)\n"
+        "assert np.array_equal(before, worlds.state.row), 'pictures leave worlds alone'\n"
+    )
+    env = {key: value for key, value in os.environ.items() if key != "MUJOCO_GL"}
+    words = [sys.executable, "-c", code, str(ROOT / "src")]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=120, env=env)
+    if done.returncode == 7:
+        pytest.skip("no EGL and no OSMesa here")
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+
+
+def test_no_backend_works_that_is_switched_off(monkeypatch):
+    monkeypatch.setenv("MUJOCO_GL", "off")
+    pickcube_gl.backend.cache_clear()
+    assert pickcube_gl.backend() is None
+    pickcube_gl.backend.cache_clear()
 
 
 def test_best_is_chosen_by_success_not_by_the_dense_return():

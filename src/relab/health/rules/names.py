@@ -25,7 +25,8 @@ EPISODE_RETURN = r"(mean_|ep_|avg_|average_|episodic_|episode_)*(return|reward|r
 COUNTED = re.compile(r"(num|n)_(agents|drones|envs|worlds|workers)$|\.envs$")
 LABEL = re.compile(r"(?i)(?:^|[_\-/,])([a-z][a-z_]*?)[=_]?(\d+(?:[.p]\d+)?(?:e-?\d+)?)(?=$|[_\-/,])")
 SHORT = {"s": "seed", "learning_rate": "lr", "ent": "ent_coef", "entropy": "ent_coef", "bs": "batch_size",
-         "lambda": "lam", "gae_lambda": "lam", "update_epochs": "epochs", "n_epochs": "epochs"}  # fmt: skip
+         "lambda": "lam", "gae_lambda": "lam", "update_epochs": "epochs", "n_epochs": "epochs", "mc": "mc_samples",
+         "tau": "expectile", "b": "beta"}  # fmt: skip
 
 
 @rule("constant-ratio", about="evidence", algos=())
@@ -236,16 +237,24 @@ def label_mismatch(view: View) -> Finding | None:
         settings.setdefault(key.rpartition(".")[2].lower(), []).append(key)
     for label, text in LABEL.findall(view.name):
         words = (label.lower(), label.lower().rpartition("_")[2])  # run_seed1 is about the seed
-        keys = next((settings[key] for word in words if (key := SHORT.get(word, word)) in settings), [])
+        known = (key for word in words for key in (word, SHORT.get(word)) if key in settings)
+        keys = next((settings[key] for key in known), [])
         value = view.config[keys[0]] if len(keys) == 1 else None  # a name that two sections have says neither
-        if is_number(value) and not _same(text, float(value)):
+        if is_number(value) and not _same(text, value):
             message = f"the name {view.name} says {label} {text}, the config {plain_key(keys[0])} {value:g}"
             return Finding(message, float(value), confidence="high")
     return None
 
 
 def _same(text: str, value: float) -> bool:
-    """Equal up to the digits that the name has."""
+    """Equal up to the digits that the name has; of a fraction, the point may be left out (gamma099, beta05, b20)."""
+    if isinstance(value, float) and text.isdigit() and _digits(text) == _digits(f"{value:f}"):
+        return True
     number = float(text.lower().replace("p", "."))
     places = len(re.split(r"[.pe]", text.lower())[1]) if re.search(r"[.p]", text.lower()) else 0
     return abs(number - value) <= 10.0**-places / 2 if places else number == value
+
+
+def _digits(text: str) -> str:
+    """0.99 and 099 -> 99."""
+    return text.replace(".", "").strip("0")

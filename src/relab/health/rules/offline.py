@@ -31,10 +31,12 @@ def weight_ess(view: View, rows: int = 5) -> Curve:
 # ---- Weights
 
 
-@rule("weights-at-cap", about="policy", needs=("policy/weight_capped",), algos=OFFLINE)
-def weights_at_cap(view: View, *, share_above: float = 0.1) -> Finding | None:
+@rule("weights-at-cap", about="policy", needs=("policy/weight_capped",), algos=OFFLINE,
+      names=("every-weight-at-the-cap",))  # fmt: skip
+def weights_at_cap(view: View, *, share_above: float = 0.1, nearly_all: float = 0.45) -> Finding | None:
     """
-    What: over the last half more than a tenth of the rows have the largest weight there is.
+    What: over the last half more than a tenth of the rows have the largest weight there is; from 45 % on, where of
+        standardised advantages nearly all that are above 0 have it, it is a warning.
     Why: among them nothing tells better from best; the exponential has become a switch at one advantage.
     Known problems: standardised advantages at beta 0.3 and a cap of 20 reach 18 % and may still learn.
     Refuted by: a run with a larger beta that learns no better.
@@ -45,7 +47,7 @@ def weights_at_cap(view: View, *, share_above: float = 0.1) -> Finding | None:
         return None
     return Finding(f"{share.median(0.5):.0%} of the rows have the largest weight there is", share.median(0.5),
                    share.onset(share.values > share_above), [share.evidence(f"> {share_above:g}")],
-                   confidence="high")  # fmt: skip
+                   severity="warning" if share.median(0.5) > nearly_all else None, confidence="high")  # fmt: skip
 
 
 @rule("few-rows-decide", about="policy", algos=OFFLINE)
@@ -257,7 +259,7 @@ def _errors(view: View) -> float:
     return std.median(0.5) / math.sqrt(max(n.last, 1.0))
 
 
-@rule("evaluation-length-biased", about="evidence", algos=())
+@rule("evaluation-length-biased", about="evidence", algos=(), names=("episodes-begun-again",))
 def evaluation_length_biased(
     view: View, *, rows: int = 4, episodes: float = 5, counts_differ: float = 0.03, steps_alike: float = 0.3
 ) -> Finding | None:
@@ -290,3 +292,71 @@ def _counted(view: View, rows: int) -> list[tuple[Curve, Curve]]:
     counts = [c for c in counts if len(c) >= rows] + named(view, r"(eval_)?(num|n)_(eval_)?episodes", rows)
     lengths = [view.curve(n, rows) for n in ("eval/length_det", "eval/length_sampled") if view.has(n)]
     return [(count, length) for count in counts for length in lengths]
+
+
+# ---- Whose data, whose expectile, whose steps
+
+
+@rule("batch-of-another-policy", about="fault", needs=("data/behaviour_gap",), algos=("finetune",), severity="warning",
+      names=("acted-by-another",))  # fmt: skip
+def batch_of_another_policy(view: View, *, nats: float = 0.1) -> Finding | None:
+    """
+    What: a new batch's actions were drawn by another policy than the one that learns: on average they are less likely
+        under it by more than a tenth of a nat.
+    Why: advantages say how good an action was for who acted; what is learned from them is then not about this policy.
+    Known problems: observations that are scaled by a running mean change a little between acting and learning.
+    Refuted by: another policy's batch being meant (`fixed_from`), as in learning from a fixed data set.
+    Try: collect with the policy that learns; check which weights act after a start or a resume.
+    """
+    gap = view.curve("data/behaviour_gap", rows=1)
+    wanted = view.config.get("algo.fixed_from") is not None
+    if gap.median() <= nats or wanted:
+        return None
+    return Finding(f"the batch's actions are e^{gap.median():.2g} times less likely under the policy that learns than"
+                   " under the one that acted", gap.median(), gap.onset(gap.values > nats),
+                   [gap.evidence(f"> {nats:g} nat")], confidence="high")  # fmt: skip
+
+
+@rule("expectile-not-as-set", about="fault", needs=("value/expectile",), algos=("iql",), severity="warning",
+      names=("expectile-of-a-half",))  # fmt: skip
+def expectile_not_as_set(view: View, *, off_by: float = 0.15) -> Finding | None:
+    """
+    What: V is another expectile of Q than `expectile` says: E[(V - Q)+] / E|Q - V| over the rows that both were fitted
+        to is off by more than 0.15.
+    Why: where the expectile loss has its least value this share is the expectile; the loss that ran is another one.
+    Known problems: a fit that was stopped early is not at its least value, and Q goes on moving below V.
+    Refuted by: a longer fit (`patience`, `fit_epochs`) that comes to the set value.
+    Try: check which side of Q - V the loss weighs by `expectile`, and that the setting reaches it.
+    """
+    held, tau = view.curve("value/expectile", rows=1), view.number("algo.expectile")
+    off = held.last - tau
+    if abs(off) <= off_by:
+        return None
+    return Finding(f"V is the expectile {held.last:.2f} of Q, not {tau:g} as set", held.last, None,
+                   [held.evidence(f"not within {off_by:g} of algo.expectile = {tau:g}")],
+                   confidence="high")  # fmt: skip
+
+
+@rule("rerollouts-left-out", about="evidence", needs=("data/sim_steps", "data/env_steps", "data/transitions"),
+      algos=("finetune",), severity="warning", names=("rerollouts-for-free",))  # fmt: skip
+def rerollouts_left_out(view: View) -> Finding | None:
+    """
+    What: fewer steps of the simulator are counted than the re-rollouts alone must have taken: each state is copied
+        2 x `mc_samples` times, and each copy takes one step at least.
+    Why: sample efficiency is quoted on an axis that leaves out most of what was simulated.
+    Known problems: none; it is arithmetic on the run's own counts.
+    Refuted by: copies that were shared by several states.
+    Try: add the steps of re-rollouts to data/sim_steps, and compare by it (`relab compare --axis sim_steps`).
+    """
+    if view.config.get("algo.advantage") != "rerollout":
+        return None
+    sim, env, rows = (view.curve(f"data/{name}", rows=1) for name in ("sim_steps", "env_steps", "transitions"))
+    played = view.curve("data/eval_steps").last if view.has("data/eval_steps") else 0.0
+    rounds = 1 if view.config.get("algo.data") == "fixed" else len(rows)
+    least = 2 * view.number("algo.mc_samples") * float(rows.values[:rounds].sum())
+    besides = sim.last - env.last - played
+    if besides >= least:
+        return None
+    return Finding(f"{besides:,.0f} steps are counted besides batches and evaluations, but re-rollouts took at least"
+                   f" {least:,.0f}", besides / least, None, [sim.evidence(), env.evidence(), rows.evidence()],
+                   confidence="high")  # fmt: skip

@@ -53,6 +53,15 @@ BASE: dict[str, dict[str, str]] = {
     "pendulum-dreamer": DREAMS | {"env": "pendulum"},
     "torus": {"algo": "tracking_ac", "env": "torus", "total_steps": "38400", "eval.episodes": "2"},
 }  # fmt: skip
+TUNED = {"algo": "finetune", "env": "pickcube-gantry", "algo.update": "awr", "total_steps": "6", "eval.every": "1",
+         "eval.episodes": "40"}  # fmt: skip
+BASE |= {
+    "gantry-gae": TUNED | {"algo.envs": "50", "algo.steps": "50"},
+    "gantry-again": TUNED | {"algo.advantage": "rerollout", "algo.envs": "10", "algo.steps": "20",
+                             "algo.mc_samples": "4", "algo.epochs": "20"},
+    "gantry-iql": TUNED | {"algo.advantage": "iql", "algo.data": "fixed", "algo.envs": "50", "algo.steps": "50",
+                           "algo.epochs": "4", "algo.expectile": "0.9"},
+}  # fmt: skip
 DQN = ("cartpole-dqn", "acrobot-dqn")
 DREAMER = ("cartpole-dreamer", "cartpole-dreamer-small")
 LR = {env: float(BASE[env]["algo.lr"]) for env in ALL}

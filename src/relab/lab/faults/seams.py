@@ -54,6 +54,10 @@ SEAMS = {
     "focus": f"{DREAMER}.surprise:Focus.note",  # (focus, surprise): whether the next updates are the model's
     "learning in focus": f"{DREAMER}.surprise:Focus.lets_learn",  # (focus): whether actor and critic learn now
     "restore of dreamer": f"{DREAMER}.state:State.load",  # a checkpoint's state into the run's
+    "gathered batch": "relab.train.algos.finetune.gathering:gather",  # (worlds, policy, ...): steps of that policy
+    "re-rollouts": "relab.train.algos.finetune.rerollout:reruns",  # what copies earned, and the steps that they took
+    "expectile loss": "relab.train.algos.finetune.equations:expectile_loss",  # (difference, tau)
+    "played episodes": "relab.train.rollout:evaluate",  # (env, policy, seeds, ...): the first episode of each world
     "weights": "relab.train.nets.networks:init",  # the weights a run begins with
     "streams": "relab.base.streams:seed_for",  # (seed, name): the seed of a random stream
     "evaluation seeds": "relab.train.evaluation:world_seeds",  # the seeds that evaluation episodes begin from

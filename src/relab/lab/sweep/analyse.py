@@ -17,7 +17,7 @@ from relab.base.text import plural
 from relab.comparison import answer, numbers
 from relab.comparison.outcomes import Outcome
 from relab.lab.sweep import race, result, trials
-from relab.lab.sweep.plan import Sweep
+from relab.lab.sweep.plan import LISTED, Sweep
 from relab.lab.sweep.result import Analysis, AxisEffect, Differences, TrialResult, Winner
 from relab.lab.sweep.trials import Sweeping
 from relab.stats import axes
@@ -38,7 +38,7 @@ def analyse(s: Sweeping, winner: str | None) -> Analysis:
 
 def analysis_of(s: Sweeping, outcomes: Outcomes, winner: str | None) -> Analysis:
     plan, cells, bounds = s.plan, cells_of(s, outcomes), widest(s)
-    of_seeds, small = plan.method == "grid", plan.smallest_effect
+    of_seeds, small = plan.method in LISTED, plan.smallest_effect
     rows = [trial_result(s, trial, outcomes[trial]) for trial in outcomes]
     effects = [effect(each, small, bounds) for each in axes.effects(cells, small, of_seeds=of_seeds)]
     gaps, best = differ(s, outcomes, winner), confirmed(s, outcomes, winner)
@@ -66,7 +66,7 @@ def cells_of(s: Sweeping, outcomes: Outcomes) -> axes.Cells:
     """Trials as cells; points of random, sobol and optuna hardly repeat a value and are cut into thirds."""
     points = [s.ledger.points[trial] for trial in outcomes]
     values = [[x.value for x in group] for group in outcomes.values()]
-    return axes.cells_of(points, values, bins=s.plan.method != "grid")
+    return axes.cells_of(points, values, bins=s.plan.method not in LISTED)
 
 
 # ---- One trial
@@ -161,6 +161,8 @@ def notes(s: Sweeping, rows: list[TrialResult], effects: list[AxisEffect]) -> li
         said.append(f"{plural(n, 'seed')} a trial: no trial can be told from another under {answer.LEAST}")
     if s.plan.method == "optuna":
         said.append("later trials were chosen by earlier results: effects of axes are descriptions, not tests")
+    elif s.plan.method == "one_at_a_time":
+        said.append("one axis was changed at a time: what axes do together was not asked")
     elif s.plan.method != "grid":
         said.append("effects of axes are averages over the points drawn; values that hardly repeat are cut into thirds")
     if s.plan.at == "first_step_reaching":

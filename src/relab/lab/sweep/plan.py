@@ -21,7 +21,8 @@ from relab.lab.sweep import axis, expression, names
 from relab.lab.sweep import points as chosen
 from relab.lab.sweep.axis import Axis
 
-METHODS = ("grid", "random", "sobol", "optuna")
+METHODS = ("grid", "one_at_a_time", "random", "sobol", "optuna")
+LISTED = ("grid", "one_at_a_time")  # by the values that the axes name
 FRESH = 10_000  # the first seed of a confirmation: no selection uses those
 GROWS = ("seeds", "trials", "axes", "confirm")  # may be added to
 FILE = "sweep.yaml"
@@ -79,6 +80,8 @@ class Sweep:
         """All points; those of optuna are chosen while it runs."""
         if self.method == "grid":
             return chosen.grid(self.axes, self.limits, self.base)
+        if self.method == "one_at_a_time":
+            return chosen.one_at_a_time(self.axes, self.limits, self.base)
         return chosen.drawn(self.method, int(self.trials or 0), self.axes, self.limits, self.base, self.sampler_seed)
 
     def experiment(self, points: Mapping[str, chosen.Point]) -> Experiment:
@@ -164,7 +167,7 @@ def check(s: Sweep, path: Path) -> None:
 
 
 def check_method(s: Sweep, path: Path) -> None:
-    if s.method == "grid":
+    if s.method in LISTED:
         require(s.trials is None, "`trials` goes with random, sobol and optuna: a grid has as many points as it has")
     else:
         require(bool(s.trials) and int(s.trials or 0) > 0, f"`method: {s.method}` needs `trials`: how many points")
@@ -228,11 +231,15 @@ def check_axes(before: Sweep, now: Sweep, folder: Path) -> None:
     old, new = ({each.key: each for each in s.axes} for s in (before, now))
     require(list(old) == list(new), f"{folder} sweeps {', '.join(old)}, not {', '.join(new)}; choose another --name")
     for key, was in old.items():
-        if now.method != "grid":
+        if now.method not in LISTED:
             require(was == new[key], f"{folder}: axis `{key}` cannot change with method {now.method}, because every"
                                      " point would move; choose another --name")  # fmt: skip
             continue
         same = (was.when, was.otherwise) == (new[key].when, new[key].otherwise)
         require(same, f"{folder}: `when` and `otherwise` of axis `{key}` cannot change; choose another --name")
+        first = now.method == "grid" or was.levels()[0] == new[key].levels()[0]
+        require(
+            first, f"{folder}: the first value of axis `{key}` is what all others are held against, and cannot change"
+        )
         gone = [value for value in was.levels() if value not in new[key].levels()]
         require(not gone, f"values may be added to an axis but not taken away: {folder} has `{key}` {gone} too")

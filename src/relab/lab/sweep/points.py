@@ -1,4 +1,4 @@
-"""Which points does a sweep ask for? A grid, or draws whose first n never change when more are asked for.
+"""Which points does a sweep ask for? A grid, one change at a time, or draws, the first n of which never change.
 
 A point has a value on each axis that is on there, and satisfies every constraint. Random points come from a stream per
 number, Sobol points from one sequence: raising `trials` adds points and moves none.
@@ -38,6 +38,19 @@ def grid(axes: Sequence[Axis], constraints: Constraints, base: Mapping[str, Any]
         if allowed(point, constraints, base):
             points.setdefault(repr(point), point)
     require(bool(points), f"no point of the grid satisfies {' and '.join(text for text, _ in constraints)}")
+    return list(points.values())
+
+
+def one_at_a_time(axes: Sequence[Axis], constraints: Constraints, base: Mapping[str, Any]) -> list[Point]:
+    """The first value of every axis, and each further value of one axis with the first of all others: the first point
+    is what every other is held against, and is trained once."""
+    levels = [axis.levels() for axis in axes]
+    firsts = [each[0] for each in levels]
+    rows = [firsts, *([*firsts[:i], value, *firsts[i + 1 :]] for i, each in enumerate(levels) for value in each[1:])]
+    points = {repr(point): point for row in rows if allowed(point := active(axes, row), constraints, base)}
+    first = repr(active(axes, firsts))
+    require(first in points, f"the first values of the axes are what all others are held against, but do not satisfy"
+                             f" {' and '.join(text for text, _ in constraints)}: put other values first")  # fmt: skip
     return list(points.values())
 
 

@@ -3,7 +3,7 @@
 - The time limit is added by Worlds (the registered one unless `horizon` says otherwise), so instances are made without.
 - Each episode begins with reset(seed=s), s drawn from the world's own stream: worlds do not depend on the batch.
 - A snapshot holds the episode's seed and the actions since; restoring replays them. Exact for deterministic envs, and a
-  warning for others.
+  warning for others. Of worlds on MuJoCo it holds their numbers, where a trial shows these to be enough (gym_rows.py).
 - Observations are flattened. Images become numbers from 0 to 1 here, in `pixels`, and nowhere else.
 - With `pixels=64` the environment's own pictures are what is seen, made small at once (resize.py).
 """
@@ -24,7 +24,7 @@ from relab.config import envs as configs
 from relab.config import registry
 from relab.config.base import ConfigError
 from relab.record.spec import Action, Spec
-from relab.train.envs import resize
+from relab.train.envs import gym_rows, resize
 from relab.train.envs.check_static import EnvError
 from relab.train.kernels.rng import next_u64
 
@@ -162,6 +162,12 @@ class Gym:
             obs_shape=shape,
         )
         probe.close()
+        self.rows = None if params.pixels else gym_rows.rows_of(lambda: self._make(render=False), lambda action: action)
+
+    @property
+    def grows(self) -> bool:
+        """Whether a snapshot is longer the longer an episode has been."""
+        return self.rows is None
 
     def picture_shape(self, side: int) -> tuple[int, ...]:
         """What is seen where the environment's own pictures are."""
@@ -182,6 +188,11 @@ class Gym:
             return np.asarray(env.render(), np.uint8)
         except gymnasium.error.DependencyNotInstalled as error:
             raise ConfigError(f"gym:{self.id} cannot be drawn: {error}") from error
+        except Exception as error:
+            if type(error).__module__.partition(".")[0] not in ("mujoco", "OpenGL", "glfw"):
+                raise
+            raise ConfigError(f"gym:{self.id} cannot be drawn: {error}; MuJoCo draws through OpenGL, without a screen"
+                              " with MUJOCO_GL=egl or, once libosmesa6 is there, osmesa") from error  # fmt: skip
 
     def _make(self, render: bool) -> gymnasium.Env:
         mode = {"render_mode": "rgb_array"} if render else {}
@@ -235,7 +246,8 @@ class Gym:
             out.end[i, 0] = TERMINATED if terminated else TRUNCATED if truncated else 0
 
     def _advance(self, state: State, i: int, action_K: np.ndarray) -> tuple[float, bool, bool]:
-        state.trail.append(i, int(state.acted[i]), action_K)
+        if self.rows is None:
+            state.trail.append(i, int(state.acted[i]), action_K)
         state.acted[i] += 1
         reply = state.envs[i].step(to_gym(self.space, action_K))
         try:
@@ -261,6 +273,9 @@ class Gym:
         return self.drawn(state.envs[i])
 
     def save(self, state: State) -> dict[str, np.ndarray]:
+        if self.rows is not None:
+            row = np.stack([self.rows.read(env) for env in state.envs])
+            return {"row": row, "acted": state.acted, "seed": state.seed, "obs": state.obs, "rng": state.rng}
         longest = int(state.acted.max())
         arrays = {"acted": state.acted, "seed": state.seed, "obs": state.obs, "rng": state.rng}
         actions = state.trail.actions[:, :longest].copy()
@@ -268,6 +283,9 @@ class Gym:
         return arrays | {"actions": actions}
 
     def load(self, state: State, parts: dict[str, np.ndarray], rows: np.ndarray) -> None:
+        if self.rows is not None:
+            self._put_back(state, parts, rows)
+            return
         for row, i in enumerate(rows):
             state.rng[i], state.seed[i] = parts["rng"][row], parts["seed"][row]
             self._begin(state, i)
@@ -280,3 +298,12 @@ class Gym:
                     RuntimeWarning,
                     stacklevel=2,
                 )
+
+    def _put_back(self, state: State, parts: dict[str, np.ndarray], rows: np.ndarray) -> None:
+        """Worlds as their numbers say; one that never began is begun, because wrappers insist on it."""
+        assert self.rows is not None
+        for row, i in enumerate(rows):
+            state.rng[i], state.seed[i], state.acted[i] = (parts[name][row] for name in ("rng", "seed", "acted"))
+            state.envs[i].reset(seed=int(state.seed[i]))
+            self.rows.write(state.envs[i], parts["row"][row])
+            state.obs[i] = parts["obs"][row]

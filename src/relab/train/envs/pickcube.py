@@ -8,6 +8,7 @@ on the gantry in nearly all.
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import Any, NamedTuple
 
@@ -15,7 +16,7 @@ import numpy as np
 
 from relab.config import envs as configs
 from relab.record.spec import Action, Channel, Spec
-from relab.train.envs import pickcube_draw, pickcube_models, pickcube_task
+from relab.train.envs import pickcube_draw, pickcube_gl, pickcube_models, pickcube_task
 from relab.train.envs.pickcube_models import CUBE, OPEN, Robot
 from relab.train.envs.pickcube_physics import Simulation, engine
 from relab.train.kernels import jit, rng
@@ -131,8 +132,19 @@ class PickCube:
             array[rows] = parts[name]
         state.sim.derive(rows)
 
+    @functools.cached_property
+    def painter(self) -> pickcube_gl.Painter | None:
+        """None where there is no OpenGL without a screen."""
+        name = pickcube_gl.backend()
+        return pickcube_gl.Painter(self.mujoco, self.model, name) if name is not None else None
+
     def render(self, state: State, i: int) -> np.ndarray:
         data = state.sim.batch.get_data(i)
+        if self.painter is not None:
+            return self.painter.picture(data, self.links(data), state.goal[i], pickcube_task.NEAR)
+        return self.drawing(state, i, data)
+
+    def drawing(self, state: State, i: int, data: Any) -> np.ndarray:
         corners_83 = pickcube_draw.SIGNS_83 * CUBE @ data.geom("cube").xmat.reshape(3, 3).T
         pose = pickcube_draw.Pose(
             links_L3=self.links(data),

@@ -34,7 +34,9 @@ def action_ranking(at: Round) -> list[ProbeResult]:
     critic_R, steps = lookahead(at, snaps, action, gamma)
     draw = generator(at.seed, f"probe/action_ranking/{at.iteration}/again")
     worlds = rerollout.make_worlds(at.env, len(rows), max(SAMPLES) + cfg.truth, 256)
-    again = rerollout.reruns(worlds, agent, snaps, action, max(SAMPLES) + cfg.truth, gamma, cfg.cut, rerollout.Ways(), draw)
+    again = rerollout.reruns(
+        worlds, agent, snaps, action, max(SAMPLES) + cfg.truth, gamma, cfg.cut, rerollout.Ways(), draw
+    )
     truth_R = again.q_SN[:, max(SAMPLES) :].mean(1)
     orders = {"critic": critic_R} | {f"mc{n}": again.q_SN[:, :n].mean(1) for n in SAMPLES}
     ranks = {name: agreement(x, truth_R, cfg.actions) for name, x in orders.items()}

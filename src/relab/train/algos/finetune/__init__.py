@@ -9,11 +9,9 @@ Networks, optimiser, worlds and the clipped loss are PPO's (ppo.py); what is add
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
-from relab.config import registry
 from relab.config.base import require
 from relab.config.finetune import FineTune
 from relab.train.algos import ppo, ppo_metrics
@@ -32,7 +30,7 @@ WHOLE = ("actor", "log_std")  # of a start: a policy of another size is none
 def check(setup: Setup) -> None:
     spec, cfg = setup.env.spec, setup.cfg
     require(spec.agents == 1, f"fine-tuning needs one agent a world, but {spec.env} has {spec.agents}")
-    grows = cfg.advantage == "rerollout" and spec.env.startswith(registry.GYM)
+    grows = cfg.advantage == "rerollout" and getattr(setup.env, "grows", False)
     require(cfg.data == "online" or not grows, f"a fixed batch of re-rollouts keeps the worlds themselves, but a"
             f" snapshot of {spec.env} is its actions so far and grows; use data=online")  # fmt: skip
     starting.others(setup)
@@ -126,16 +124,9 @@ def by_awr(s: State, made: Estimated, adv: np.ndarray, lr: float, policy_too: bo
     metrics = {"policy/loss": learned.loss, "optim/lr": lr, "optim/grad_norm": learned.norms.mean(),
                "optim/grad_norm_max": learned.norms.max(), "optim/epochs": cfg.epochs,
                "optim/adam_steps": p.adam.updates, "data/updates_per_row": cfg.epochs,
-               "policy/data_logprob": log_prob(head, out, p.agent.log_std, batch.action[use])}  # fmt: skip
+               "policy/data_logprob": estimates.log_prob(p.agent, out, batch.action[use]).mean()}  # fmt: skip
     if cfg.learns_critic:
         metrics["value/loss"] = learned.value_loss
     if head.gaussian:
         metrics |= {"policy/std_mean": np.exp(p.agent.log_std).mean(), "policy/std_max": np.exp(p.agent.log_std).max()}
     return {name: float(x) for name, x in metrics.items()} | (awr.weight_metrics(w, cfg.cap) if policy_too else {})
-
-
-def log_prob(head: Any, out: np.ndarray, log_std: np.ndarray, action: np.ndarray) -> float:
-    import torch
-
-    std = torch.from_numpy(log_std.copy()) if head.gaussian else None
-    return float(head.log_prob(torch.from_numpy(out), std, torch.from_numpy(np.ascontiguousarray(action))).mean())

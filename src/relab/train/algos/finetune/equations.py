@@ -28,6 +28,13 @@ def expectile_loss(diff: Tensor, tau: float) -> Tensor:
     return torch.where(diff < 0, 1 - tau, tau) * diff.square()
 
 
+def expectile_of(diff: np.ndarray) -> float:
+    """tau = E[diff-] / (E[diff+] + E[diff-]), diff = Q - V: where the expectile loss has its least value, for its slope
+    by V is (1 - tau) E[diff-] - tau E[diff+] = 0. NaN where there is no difference."""
+    below, above = np.maximum(-diff, 0).mean(dtype=np.float64), np.maximum(diff, 0).mean(dtype=np.float64)
+    return float(below / (below + above)) if below + above > 0 else np.nan
+
+
 class Ahead(NamedTuple):
     """Returns of up to n steps, each ending with its episode, and what is bootstrapped behind them."""
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import torch
 
 from relab.config.base import require
 from relab.train.algos.finetune import equations, gathering, iql, rerollout
@@ -30,6 +31,7 @@ class Estimated:
 
 def estimate(s: Any, batch: Gathered) -> Estimated:
     made = WAYS[s.cfg.advantage](s, batch)
+    made.facts["data/behaviour_gap"] = behaviour_gap(s.ppo.agent, batch)
     adv, reward = made.adv_TB[made.use_TB], batch.reward
     require(s.cfg.data == "online" or np.ptp(adv) > 0, f"a fixed batch must tell good actions from bad ones, but all"
             f" {len(adv):,} advantages are {adv[0]:.3g}, with a reward in {(reward != 0).mean():.2%} of its rows; use"
@@ -40,6 +42,19 @@ def estimate(s: Any, batch: Gathered) -> Estimated:
                    "data/reward_mean": reward.mean(), "data/reward_max": reward.max()}  # fmt: skip
     made.facts = {name: float(x) for name, x in made.facts.items() if np.isfinite(x)}
     return made
+
+
+def behaviour_gap(agent: Any, batch: Gathered) -> float:
+    """E[ln b(a|s) - ln pi(a|s)], b the policy that acted, pi the one that learns: 0 to rounding where both are one."""
+    obs, action = (x.reshape(-1, *x.shape[2:]) for x in (batch.obs, batch.action))
+    logp = log_prob(agent, agent.run("actor", agent.normalised(obs)), action)
+    return float((batch.logp.reshape(-1) - logp).mean(dtype=np.float64))
+
+
+def log_prob(agent: Any, out: np.ndarray, action: np.ndarray) -> np.ndarray:
+    """ln pi(a|s) of rows whose outputs of the policy are known."""
+    std = torch.from_numpy(agent.log_std.copy()) if agent.head.gaussian else None
+    return np.asarray(agent.head.log_prob(torch.from_numpy(out), std, torch.from_numpy(np.ascontiguousarray(action))))
 
 
 def by_critic(s: Any, batch: Gathered) -> Estimated:
@@ -94,7 +109,8 @@ def by_iql(s: Any, batch: Gathered) -> Estimated:
     fitted = iql.fit(batches, batch, s.ppo.agent.head, cfg, s.draw)
     adv_TB, rewards = fitted.q - fitted.v, np.concatenate([g.reward.reshape(-1) for g in batches])
     facts = {"value/q_mean": fitted.q.mean(), "value/q_std": fitted.q.std(), "value/v_mean": fitted.v.mean(),
-             "value/v_std": fitted.v.std(), "value/fit_epochs": fitted.epochs, "value/val_loss": fitted.val_loss,
+             "value/v_std": fitted.v.std(), "value/expectile": fitted.expectile,
+             "value/fit_epochs": fitted.epochs, "value/val_loss": fitted.val_loss,
              "data/transitions": len(rewards), "data/fit_reward_nonzero": (rewards != 0).mean()}  # fmt: skip
     return Estimated(adv_TB, np.zeros_like(adv_TB), np.ones(adv_TB.shape, bool), facts)
 

@@ -44,6 +44,7 @@ class Fitted(NamedTuple):
     v: np.ndarray
     epochs: int  # until held-out rows stopped getting better
     val_loss: float
+    expectile: float  # that V is of the slow copies' Q, measured on the rows that they were fitted to
 
 
 def features(head: Head, action: np.ndarray) -> np.ndarray:
@@ -81,6 +82,13 @@ class Critics:
         self.slow.flat.copy_(self.params.flat)
         self.adam = Adam(self.params.flat.numel())
 
+    def weights(self) -> tuple[Tensor, Tensor]:
+        return self.params.flat.clone(), self.slow.flat.clone()
+
+    def load(self, weights: tuple[Tensor, Tensor]) -> None:
+        self.params.flat.copy_(weights[0])
+        self.slow.flat.copy_(weights[1])
+
     def q(self, params: Params, x: Tensor) -> tuple[Tensor, Tensor]:
         one, two = (networks.mlp(params, name, x, self.layers, self.cfg.activation)[:, 0] for name in ("q1", "q2"))
         return one, two
@@ -109,7 +117,7 @@ def fit(batches: Sequence[Gathered], judged: Gathered, head: Head, cfg: FineTune
     """Fit to the batches, until held-out worlds are no better for `patience` epochs; Q and V of the judged rows."""
     rows, apart = rows_of(batches, head, cfg, held_out=False), rows_of(batches, head, cfg, held_out=True)
     critics = Critics(rows.obs.shape[1], rows.action.shape[1], cfg, draw)
-    n, best, best_at, kept = len(rows.obs), np.inf, 0, critics.params.flat.clone()
+    n, best, best_at, kept = len(rows.obs), np.inf, 0, critics.weights()
     parts = max(1, round(n / cfg.fit_minibatch))
     for epoch in range(1, cfg.fit_epochs + 1):
         for index in np.array_split(draw.permutation(n), parts):
@@ -118,13 +126,15 @@ def fit(batches: Sequence[Gathered], judged: Gathered, head: Head, cfg: FineTune
             loss = float(critics.losses(apart)[1])
         if loss < best:
             best, best_at = loss, epoch
-            kept.copy_(critics.params.flat)
+            kept = critics.weights()
         elif epoch - best_at >= cfg.patience:
             break
-    critics.params.flat.copy_(kept)
+    critics.load(kept)
     T, B = judged.shape
     obs = torch.from_numpy(judged.obs.reshape(T * B, -1))
     action = torch.from_numpy(features(head, judged.action).reshape(T * B, -1))
     with torch.no_grad():
         q, v = torch.minimum(*critics.q(critics.params, torch.cat((obs, action), 1))), critics.v(obs)
-    return Fitted(q.numpy().reshape(T, B), v.numpy().reshape(T, B), best_at, best)
+        gap = torch.minimum(*critics.q(critics.slow, torch.cat((rows.obs, rows.action), 1))) - critics.v(rows.obs)
+    held = equations.expectile_of(gap.numpy())
+    return Fitted(q.numpy().reshape(T, B), v.numpy().reshape(T, B), best_at, best, held)

@@ -127,7 +127,6 @@ class Slots:
         if over.any():
             self.fill(np.flatnonzero(over))
 
-
     def mirror(self, policy: Policy, raw: np.ndarray) -> np.ndarray:
         """Actions of mirrored copies, on the other side of the policy's mean."""
         rows = np.flatnonzero(self.busy & self.copies.mirrored_J[self.copy_N])
