@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from relab.health.rule import all_rules
-from relab.lab.faults import dreamt
+from relab.lab.faults import dreamt, tuned
 from relab.lab.faults import replacements as put
 from relab.lab.faults.seams import Replace
 
@@ -63,6 +63,7 @@ BASE |= {
                            "algo.epochs": "4", "algo.expectile": "0.9"},
 }  # fmt: skip
 DQN = ("cartpole-dqn", "acrobot-dqn")
+GANTRY = ("gantry-gae", "gantry-again", "gantry-iql")
 DREAMER = ("cartpole-dreamer", "cartpole-dreamer-small")
 LR = {env: float(BASE[env]["algo.lr"]) for env in ALL}
 
@@ -198,4 +199,14 @@ FAULTS: dict[str, Fault] = {fault.name: fault for fault in (
           {"updates due": dreamt.outruns},
           {"": {"total_steps": "1024", "algo.steps": "4", "eval.every": "128"},
            "cartpole-dreamer-small": {"total_steps": "448", "algo.steps": "2", "eval.every": "32"}}, envs=DREAMER),
+    Fault("acted-by-another", "the actions are not the learner's: nothing else makes them less likely under it",
+          {"gathered batch": tuned.acted_by_another}, envs=GANTRY),
+    Fault("every-weight-at-the-cap", "half of standardised advantages are above 0, and all of those weigh the same",
+          settings={"": {"algo.beta": "0.01"}}, envs=GANTRY),
+    Fault("expectile-of-a-half", "V is not the expectile of Q that the settings say",
+          {"expectile loss": tuned.of_a_half}, envs=("gantry-iql",)),
+    Fault("episodes-begun-again", "episodes times their length is one number, and the episodes are not",
+          {"played episodes": tuned.begun_again}, envs=("gantry-gae", "gantry-again")),
+    Fault("rerollouts-for-free", "fewer steps than one for each copy",
+          {"re-rollouts": tuned.for_free}, envs=("gantry-again",)),
 )}  # fmt: skip

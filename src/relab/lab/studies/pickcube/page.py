@@ -6,8 +6,8 @@ from typing import Any
 
 from relab.lab.studies import StepResult
 
-QUESTIONS = ("gamma", "advantage", "update", "panda", "follow", "online", "critic", "tricks", "expectile", "iql_data",
-             "fixed_follow", "samples", "equal", "beta")  # fmt: skip
+QUESTIONS = ("gamma", "advantage", "update", "panda", "follow", "online", "critic", "fixed_follow", "equal", "iql_data",
+             "expectile", "tricks", "samples", "beta")  # fmt: skip
 
 
 def page(results: dict[str, StepResult]) -> str:
@@ -15,9 +15,14 @@ def page(results: dict[str, StepResult]) -> str:
     if "standard" in results:
         parts.append(standard(results["standard"].numbers))
     parts += [question(results[name].numbers) for name in QUESTIONS if name in results]
-    missing = [name for name in ("standard", *QUESTIONS) if name not in results]
-    if missing:
-        parts.append(f"Not run: {', '.join(missing)}.")
+    if "rank" in results:
+        parts.append(rank(results["rank"].numbers))
+    whole = [name for name in results if name.startswith("full_")]
+    parts += [f"# At the log's own sizes\n\n{question(results[name].numbers)}" for name in whole]
+    missing = [name for name in ("standard", *QUESTIONS, "rank") if name not in results]
+    left = [f"Not run: {', '.join(missing)}."] if missing else []
+    left += [] if whole else ["Not run: any question at the log's own sizes (`relab study pickcube --full`)."]
+    parts += left
     return "\n\n".join(parts) + "\n"
 
 
@@ -32,6 +37,16 @@ def standard(x: dict[str, Any]) -> str:
     return ("## Standardised advantages have no scale\n\nRewards times 16 move no weight by more than"
             f" {x['standardised']:.1g} where advantages are standardised, and by up to {x['raw']:.2g} where they are"
             " not (three iterations, one seed).")  # fmt: skip
+
+
+def rank(x: dict[str, Any]) -> str:
+    head = "## Does the advantages' rank correlation predict what a run gains?\n\n"
+    if "rank" not in x:
+        return f"{head}Only {len(x['runs'])} runs with re-rollouts are there."
+    said = [f"{words}: Spearman's {y['rho']:+.2f} [{y['low']:+.2f}, {y['high']:+.2f}]" for words, y in
+            (("rank correlation of two halves", x["rank"]), ("signal to noise", x["snr"]))]  # fmt: skip
+    n, seeds = x["rank"]["n"], x["rank"]["seeds"]
+    return f"{head}{'; '.join(said)} (gain in success within seeds, {n} runs, {seeds} seeds drawn again)."
 
 
 def question(x: dict[str, Any]) -> str:
