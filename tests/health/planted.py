@@ -430,6 +430,24 @@ def lifted(copy: Copy) -> None:
     copy("iql-cartpole", "").change("data/advantage_mean", lambda i, x: -3.0 - i)
 
 
+def others_actions(copy: Copy) -> None:
+    """The batch was drawn by another policy."""
+    copy("awr-cartpole", "").put(data__behaviour_gap=lambda i: 1.2)
+
+
+def mean_for_expectile(copy: Copy) -> None:
+    """V is the mean of Q, where the settings say 0.8."""
+    copy("iql-cartpole", "").put(value__expectile=lambda i: 0.5)
+
+
+def copies_for_free(copy: Copy) -> None:
+    """256 states are run again 2 x 4 times in each row, and no step of it is counted."""
+    run = copy("awr-cartpole", "")
+    run.config = run.config.replace("  name: awr\n", "  name: awr\n  advantage: rerollout\n  mc_samples: 4\n")
+    run.put(data__transitions=lambda i: 256, data__env_steps=lambda i: 256 * (i + 1),
+            data__sim_steps=lambda i: 300 * (i + 1), data__eval_steps=lambda i: 44 * (i + 1))  # fmt: skip
+
+
 def believed(copy: Copy) -> None:
     """Q grows beyond the dataset's best return."""
     copy("iql-cartpole", "").change("value/q_mean", lambda i, x: 100.0 * (i + 1))
@@ -646,6 +664,8 @@ PLANTED: dict[str, Callable[[Copy], None]] = {
     "temperature-runaway": hot, "temperature-stuck": stuck, "q-overestimation": believing,
     "no-target-network": no_target, "replay-ratio-jump": catching_up,
     "discount-out-of-range": endless, "target-entropy-unreachable": too_random, "weights-say-nothing": any_weights,
+    "batch-of-another-policy": others_actions, "expectile-not-as-set": mean_for_expectile,
+    "rerollouts-left-out": copies_for_free,
     "advantage-one-sided": one_sided, "value-above-q": lifted, "value-above-dataset": believed,
     "reward-hardly-there": sparse, "policy-left-the-data": leaving, "evaluations-swing": swinging,
     "evaluation-length-biased": by_steps, "ratios-degenerate": heavy, "ratios-off-one": off_one,

@@ -214,6 +214,36 @@ def test_fine_tuning_is_asked_what_weighs_its_rows():
     assert engine.applies(RULES["value-above-q"], made({}, {"algo": {"name": "finetune", "advantage": "iql"}}))
 
 
+def test_weights_nearly_all_at_the_cap_are_a_warning():
+    """At beta 0.1 of standardised advantages 38 % are there, which may still learn; at 0.01 all that are above 0."""
+    for share, expected in ((0.38, "info"), (0.49, "warning")):
+        assert told("weights-at-cap", {"policy/weight_capped": np.full(10, share)}, TUNED) == expected
+
+
+def test_whose_batch_it_was():
+    """Rounding, and scales that moved a little, are no other policy; a batch that was asked for is none either."""
+    for gap, expected in ((1e-7, None), (0.02, None), (0.8, "warning")):
+        assert told("batch-of-another-policy", {"data/behaviour_gap": np.full(6, gap)}, TUNED) == expected
+    wanted = {"algo": {**TUNED["algo"], "fixed_from": "other"}}
+    assert told("batch-of-another-policy", {"data/behaviour_gap": np.full(6, 0.8)}, wanted) is None
+
+
+@pytest.mark.parametrize(("held", "expected"), [(0.5, "warning"), (0.91, None), (0.84, None)])
+def test_v_is_held_against_the_expectile_that_was_set(held, expected):
+    iql = {"algo": {"name": "finetune", "update": "awr", "advantage": "iql", "expectile": 0.9}}
+    assert told("expectile-not-as-set", {"value/expectile": np.full(6, held)}, iql) == expected
+
+
+@pytest.mark.parametrize(("data", "steps", "expected"), [("online", 300, "warning"), ("online", 4_000, None),
+                                                         ("fixed", 300, "warning"), ("fixed", 900, None)])  # fmt: skip
+def test_copies_take_a_step_each(data, steps, expected):
+    """256 states x 2 x 4 copies in each of six rows, or once; 256 steps of batches and none of evaluations a row."""
+    config = {"algo": {**TUNED["algo"], "mc_samples": 4, "data": data}}
+    columns = {"data/transitions": np.full(6, 256.0), "data/env_steps": np.arange(1, 7) * 256.0,
+               "data/sim_steps": np.arange(1, 7) * float(steps)}  # fmt: skip
+    assert told("rerollouts-left-out", columns, config) == expected
+
+
 def test_steps_that_leave_the_reruns_out_are_named():
     columns = {"data/env_steps": np.arange(1, 11) * 500.0, "data/sim_steps": np.arange(1, 11) * 80_000.0,
                "data/eval_steps": np.arange(1, 11) * 5_000.0}  # fmt: skip

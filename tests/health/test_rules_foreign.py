@@ -166,6 +166,20 @@ def test_a_name_is_held_against_the_config_to_its_own_digits(name, wrong):
     assert bool(asked("label-mismatch", view)) == wrong
 
 
+@pytest.mark.parametrize(
+    ("name", "wrong"),
+    [
+        ("mc5_awr", True), ("mc1_qv_par", True), ("awr_mc16_b05", False), ("awr_beta01", True), ("awr_beta05", False),
+        ("awr_gamma099", False), ("awr_gamma08", True), ("iql_tau0.9_beta0.5", False), ("iql_tau0.7", True),
+        ("seed10", True), ("seed1", False),
+    ],
+)  # fmt: skip
+def test_names_of_a_log_are_held_against_their_settings(name, wrong):
+    """mc5_awr had 16 samples; a point may be left out of a fraction (gamma099), not of a whole number (seed10)."""
+    config = {"seed": 1, "algo": {"mc_samples": 16, "beta": 0.5, "gamma": 0.99, "expectile": 0.9}}
+    assert bool(asked("label-mismatch", made({}, config, name=name))) == wrong
+
+
 def test_one_axis_is_not_mixed():
     assert asked("mixed-step-axes", made({"return/mean": np.ones(50), "policy/kl": np.ones(50)})) is None
     short = made({"return/mean": np.ones(500), "foreign/tail": (np.arange(1, 9), np.ones(8))})

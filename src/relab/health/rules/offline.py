@@ -297,7 +297,7 @@ def _counted(view: View, rows: int) -> list[tuple[Curve, Curve]]:
 # ---- Whose data, whose expectile, whose steps
 
 
-@rule("batch-of-another-policy", about="fault", needs=("data/behaviour_gap",), algos=("finetune",), severity="warning",
+@rule("batch-of-another-policy", about="fault", needs=("data/behaviour_gap",), algos=(), severity="warning",
       names=("acted-by-another",))  # fmt: skip
 def batch_of_another_policy(view: View, *, nats: float = 0.1) -> Finding | None:
     """
@@ -328,9 +328,10 @@ def expectile_not_as_set(view: View, *, off_by: float = 0.15) -> Finding | None:
     Refuted by: a longer fit (`patience`, `fit_epochs`) that comes to the set value.
     Try: check which side of Q - V the loss weighs by `expectile`, and that the setting reaches it.
     """
-    held, tau = view.curve("value/expectile", rows=1), view.number("algo.expectile")
-    off = held.last - tau
-    if abs(off) <= off_by:
+    held, tau = view.curve("value/expectile", rows=1), first_setting(view, "expectile")
+    if tau is None:
+        raise Missing("the setting expectile")
+    if abs(held.last - tau) <= off_by:
         return None
     return Finding(f"V is the expectile {held.last:.2f} of Q, not {tau:g} as set", held.last, None,
                    [held.evidence(f"not within {off_by:g} of algo.expectile = {tau:g}")],
@@ -338,7 +339,7 @@ def expectile_not_as_set(view: View, *, off_by: float = 0.15) -> Finding | None:
 
 
 @rule("rerollouts-left-out", about="evidence", needs=("data/sim_steps", "data/env_steps", "data/transitions"),
-      algos=("finetune",), severity="warning", names=("rerollouts-for-free",))  # fmt: skip
+      algos=(), severity="warning", names=("rerollouts-for-free",))  # fmt: skip
 def rerollouts_left_out(view: View) -> Finding | None:
     """
     What: fewer steps of the simulator are counted than the re-rollouts alone must have taken: each state is copied
