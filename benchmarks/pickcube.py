@@ -8,16 +8,25 @@ only they can be trusted.
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from benchmarks.common import clocked, machine, rates, warn_if_busy, write
+from relab.base.streams import world_seeds
 from relab.config.ppo import PPO
+from relab.train import rollout
 from relab.train.algos import ppo
+from relab.train.algos.finetune import gathering, policies, rerollout
 from relab.train.contract import Setup
+from relab.train.envs.base import Worlds
 from relab.train.envs.pickcube import PickCube, PickCubeGantry
+from relab.train.rollout import Trajectory
 
 CFG = PPO(envs=256, steps=20, hidden=(128, 128, 128))
 REPEATS = 5
+STATES = 50
 
 
 def collecting(env: type[PickCube], threads: int) -> dict[str, float]:
@@ -32,6 +41,33 @@ def collecting(env: type[PickCube], threads: int) -> dict[str, float]:
     return rates([clocked(work) for _ in range(REPEATS)])
 
 
+def again(env: type[PickCube], start: str, log_std: float, threads: int) -> dict[str, float]:
+    """Steps per second of re-rollouts: 32 copies of each of 50 states of a start's own batch, half of them with the
+    action, cut after 25 steps; and what 5,000 states would take at that speed."""
+    instance = env(env.Params(threads=threads))
+    policy = policies.load(start, instance.spec, Path(), "start")
+    policy.params["log_std"].detach().fill_(log_std)
+    worlds = Worlds(instance, 50)
+    worlds.reset(world_seeds(0, "env", 50))
+    traj = Trajectory.allocate(50, instance.spec, 50, policy.head.action_buffer(1), 0)
+    batch = gathering.gather(worlds, policy, traj, rollout.start(worlds, policy, world_seeds(0, "action", 50)), True)
+    rows = np.linspace(0, 2499, STATES).astype(int)
+    snaps = {name: x.reshape(2500, *x.shape[2:])[rows] for name, x in batch.worlds.items()}
+    action, slots = policy.to_env(batch.action.reshape(2500, -1)[rows]), Worlds(instance, 256)
+
+    def work() -> float:
+        draw = np.random.default_rng(0)
+        return float(rerollout.reruns(slots, policy, snaps, action, 16, 0.8, 25, rerollout.Ways(), draw).sim_steps)
+
+    steps = work()
+    speed = rates([clocked(work) for _ in range(3)])
+    needed = steps * 5000 / STATES
+    return speed | {
+        "steps_a_copy": round(steps / (32 * STATES), 2),
+        "processor_s_for_5000": round(needed / speed["per_processor_s"]),
+    }
+
+
 def main() -> None:
     warn_if_busy(started := machine())
     result: dict[str, Any] = {}
@@ -39,6 +75,10 @@ def main() -> None:
         for threads in (1, 2):
             result[f"{env.name}, {threads} threads"] = speed = collecting(env, threads)
             print(f"{env.name}, {CFG.envs} worlds, {threads} threads of physics: {speed}")
+    for env, start, log_std in ((PickCubeGantry, "shipped:pickcube-gantry@65536", -2.0),
+                                (PickCube, "shipped:pickcube@262144", -1.5)):  # fmt: skip
+        result[f"{env.name}, re-rollouts"] = speed = again(env, start, log_std, 2)
+        print(f"{env.name}, re-rollouts of {STATES} x 32, 2 threads of physics: {speed}")
     write("pickcube", result | {"load_1min_at_end": round(os.getloadavg()[0], 2)}, started)
 
 

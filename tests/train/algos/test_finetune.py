@@ -343,6 +343,41 @@ def test_a_policy_of_another_environment_is_refused(tmp_path: Path) -> None:
         run(tmp_path / "b", **{**SMALL, **AGAIN, "algo__follow": "nobody"})
 
 
+class Restless(Both):
+    """Pays by a die that is no part of its state."""
+
+    def step(self, state: Any, alive: np.ndarray, action: np.ndarray, out: Any) -> None:
+        super().step(state, alive, action, out)
+        out.reward[:] += np.random.default_rng().normal(size=out.reward.shape)
+
+
+def test_worlds_that_cannot_be_put_back_are_not_run_again() -> None:
+    for env in (Both(), Discount(), Pendulum()):
+        rerollout.check_snapshots(env)
+    with pytest.raises(
+        ConfigError, match=r"two copies of one state of ladder-both-v1 went different ways.*advantage=gae"
+    ):
+        finetune.check(Setup(Restless(), FineTune(advantage="rerollout"), 0, 10))
+
+
+def test_data_without_a_reward_are_no_data_for_iql() -> None:
+    s = state_of(Both(), data="fixed", update="awr", advantage="iql", fit_epochs=1)
+    batch = gathered(s)
+    batch.reward[:] = 0
+    with pytest.raises(ConfigError, match="none of the 64 rows that Q and V are fitted to has one"):
+        estimates.by_iql(s, batch)
+
+
+def test_a_critic_and_a_batch_of_another_environment_are_refused(tmp_path: Path) -> None:
+    run(tmp_path / "other", **{**SMALL, **FIXED, "env": "ladder-discount", "algo__advantage": "gae"})
+    with pytest.raises(
+        ConfigError, match=r"`critic_from` must be a critic for ladder-both-v1, but other was trained for"
+    ):
+        run(tmp_path / "a", **{**SMALL, "algo__critic_from": "other"})
+    with pytest.raises(ConfigError, match=r"`fixed_from` must be a batch of ladder-both-v1, but other was trained for"):
+        run(tmp_path / "b", **{**SMALL, **FIXED, "algo__advantage": "gae", "algo__fixed_from": "other"})
+
+
 def test_antithetic_choices_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="the actions of ladder-both-v1 are not drawn so; leave it out"):
         run(tmp_path / "a", **{**SMALL, **AGAIN, "algo__antithetic": "true"})

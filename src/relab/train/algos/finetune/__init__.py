@@ -15,7 +15,7 @@ import numpy as np
 from relab.config.base import require
 from relab.config.finetune import FineTune
 from relab.train.algos import ppo, ppo_metrics
-from relab.train.algos.finetune import awr, equations, estimates, gathering, starting
+from relab.train.algos.finetune import awr, equations, estimates, gathering, rerollout, starting
 from relab.train.algos.finetune.estimates import Estimated
 from relab.train.algos.finetune.state import State as State
 from relab.train.algos.ppo_agent import load_agent as load_agent
@@ -34,6 +34,8 @@ def check(setup: Setup) -> None:
     require(cfg.data == "online" or not grows, f"a fixed batch of re-rollouts keeps the worlds themselves, but a"
             f" snapshot of {spec.env} is its actions so far and grows; use data=online")  # fmt: skip
     starting.others(setup)
+    if cfg.advantage == "rerollout":
+        rerollout.check_snapshots(setup.env)
 
 
 def init(setup: Setup) -> State:

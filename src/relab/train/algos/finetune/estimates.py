@@ -106,8 +106,11 @@ def by_iql(s: Any, batch: Gathered) -> Estimated:
             some, steps = gathering.episodes_of(s.ppo.worlds.env, policy, cfg.data_episodes, s.seed, f"data/{k}")
             batches.append(some)
             s.counts.rerun_steps += steps
+    rewards = np.concatenate([g.reward.reshape(-1) for g in batches])
+    require(bool(rewards.any()), f"IQL learns from rewards, but none of the {len(rewards):,} rows that Q and V are fitted to"
+            " has one; use a better start, more worlds or episodes, or `data_from` policies that succeed")  # fmt: skip
     fitted = iql.fit(batches, batch, s.ppo.agent.head, cfg, s.draw)
-    adv_TB, rewards = fitted.q - fitted.v, np.concatenate([g.reward.reshape(-1) for g in batches])
+    adv_TB = fitted.q - fitted.v
     facts = {"value/q_mean": fitted.q.mean(), "value/q_std": fitted.q.std(), "value/v_mean": fitted.v.mean(),
              "value/v_std": fitted.v.std(), "value/expectile": fitted.expectile,
              "value/fit_epochs": fitted.epochs, "value/val_loss": fitted.val_loss,

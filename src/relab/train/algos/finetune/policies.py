@@ -31,8 +31,7 @@ def tree_of(word: str, runs: Path, key: str) -> tuple[Path, Tree]:
 def load(word: str, spec: Spec, runs: Path, key: str) -> Any:
     """An agent that acts as that checkpoint does."""
     folder, tree = tree_of(word, runs, key)
-    theirs = read_meta(folder).get("spec", {}).get("env")
-    require(theirs == spec.env, f"`{key}` must be a policy for {spec.env}, but {word} was trained for {theirs}")
+    check_env(folder, spec, f"`{key}` must be a policy for {spec.env}, but {word}")
     cfg = layers.from_record(folder)
     algo = registry.algo_module(cfg.algo.name)
     agent = algo.make_agent(cfg.algo, spec, cfg.seed)
@@ -42,9 +41,15 @@ def load(word: str, spec: Spec, runs: Path, key: str) -> Any:
     return agent
 
 
-def critic_of(word: str, runs: Path, shapes: dict[str, tuple[int, ...]]) -> dict[str, np.ndarray]:
-    """The critic's weights of a checkpoint; ConfigError where they are of another size."""
-    _, tree = tree_of(word, runs, "critic_from")
+def check_env(folder: Path, spec: Spec, what: str) -> None:
+    theirs = read_meta(folder).get("spec", {}).get("env")
+    require(theirs == spec.env, f"{what} was trained for {theirs}")
+
+
+def critic_of(word: str, spec: Spec, runs: Path, shapes: dict[str, tuple[int, ...]]) -> dict[str, np.ndarray]:
+    """The critic's weights of a checkpoint; ConfigError where they are of another environment or size."""
+    folder, tree = tree_of(word, runs, "critic_from")
+    check_env(folder, spec, f"`critic_from` must be a critic for {spec.env}, but {word}")
     there = {name: array for name, array in tree["params"].items() if weights.is_part(name, "critic")}
     wrong = [f"{name} is {there[name].shape if name in there else 'missing'} there and {shape} here"
              for name, shape in shapes.items() if name not in there or there[name].shape != shape]  # fmt: skip

@@ -13,13 +13,16 @@ alone, so that slots change the speed and, by a network's rounding, a last bit.
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from relab.config.base import require
 from relab.train.contract import Tell, silent
 from relab.train.envs.base import Worlds
+from relab.train.envs.check_moving import random_actions
 from relab.train.kernels.rng import mix
 from relab.train.rollout import Policy
 
@@ -137,6 +140,24 @@ class Slots:
         raw = raw.copy()
         raw[rows] = 2 * mean - raw[rows]
         return raw
+
+
+def check_snapshots(env: Any) -> None:
+    """ConfigError where a world that is put back does not go on as it did: what it earns then is another world's."""
+    first, then = random_actions(env.spec, 2, 2, 0)
+    worlds = Worlds(env, 2)
+    worlds.reset(np.arange(2, dtype=np.uint64))
+    worlds.step(first)
+    snap, ways = worlds.snapshot(), []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # of those that play their actions again
+        for _ in range(2):
+            worlds.restore(snap)
+            step = worlds.step(then)
+            ways.append((step.reward.tobytes(), step.obs.tobytes()))
+    require(ways[0] == ways[1], f"re-rollouts need worlds that can be put back, but two copies of one state of"
+            f" {env.spec.env} went different ways with the same action; use advantage=gae or mc, or make all that it"
+            " draws a part of its state")  # fmt: skip
 
 
 def make_worlds(env: Any, states: int, n: int, slots: int) -> Worlds:

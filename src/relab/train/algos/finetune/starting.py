@@ -37,11 +37,14 @@ def begin(s: Any, setup: Setup) -> None:
     critic = {name: x.detach().numpy() for name, x in params.named.items() if weights.is_part(name, "critic")}
     if cfg.critic_from is not None:
         shapes = {name: x.shape for name, x in critic.items()}
-        for name, array in policies.critic_of(cfg.critic_from, setup.runs, shapes).items():
+        for name, array in policies.critic_of(cfg.critic_from, setup.env.spec, setup.runs, shapes).items():
             critic[name][:] = array
     s.fresh_critic = {name: x.copy() for name, x in critic.items()}
     if cfg.fixed_from is not None:
-        s.fixed = gathering.of_run(weights.locate(cfg.fixed_from, setup.runs)[0], s.kept)
+        folder = weights.locate(cfg.fixed_from, setup.runs)[0]
+        policies.check_env(folder, setup.env.spec, f"`fixed_from` must be a batch of {setup.env.spec.env}, but"
+                           f" {cfg.fixed_from}")  # fmt: skip
+        s.fixed = gathering.of_run(folder, s.kept)
     if cfg.advantage == "rerollout" and cfg.follow == "start":
         s.follower = make_agent(s.ppo.cfg, setup.env.spec, setup.seed, setup.device, setup.threads)
     settle(s)
