@@ -107,8 +107,9 @@ def by_iql(s: Any, batch: Gathered) -> Estimated:
             batches.append(some)
             s.counts.rerun_steps += steps
     rewards = np.concatenate([g.reward.reshape(-1) for g in batches])
-    require(bool(rewards.any()), f"IQL learns from rewards, but none of the {len(rewards):,} rows that Q and V are fitted"
-            " to has one; use a better start, more worlds or episodes, or `data_from` policies that succeed")  # fmt: skip
+    require(bool(rewards.any()), f"IQL learns from rewards, but none of the {len(rewards):,} rows that Q and V are"
+            " fitted to has one; use a better start, more worlds or episodes, or `data_from` policies that"
+            " succeed")  # fmt: skip
     fitted = iql.fit(batches, batch, s.ppo.agent.head, cfg, s.draw)
     adv_TB = fitted.q - fitted.v
     facts = {"value/q_mean": fitted.q.mean(), "value/q_std": fitted.q.std(), "value/v_mean": fitted.v.mean(),
