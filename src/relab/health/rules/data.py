@@ -190,7 +190,7 @@ def uncounted_steps(view: View, *, counted: float = 0.5) -> Finding | None:
     Why: re-rollouts and warm-ups are free on the axis but not in truth; sample efficiency looks better than it is.
     Known problems: evaluation steps feed nothing and are taken out first.
     Refuted by: the remaining steps belonging to probes that learning never sees.
-    Try: plot against data/sim_steps when runs are compared.
+    Try: compare by data/sim_steps (`relab compare --axis sim_steps`).
     """
     env, sim = view.curve("data/env_steps"), view.curve("data/sim_steps")
     spent = sim.last - (view.curve("data/eval_steps").last if view.has("data/eval_steps") else 0.0)
