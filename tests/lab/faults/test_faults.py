@@ -22,7 +22,15 @@ from small_runs import SMALL, fingerprint
 SOFT = {"algo": "sac", "total_steps": "1200", "algo.steps": "64", "algo.learning_starts": "200", "algo.hidden": "[16]",
         "algo.minibatch": "32", "eval.episodes": "2", "eval.every": "0"}  # fmt: skip
 GREEDY = SOFT | {"algo": "dqn", "algo.envs": "4"}
+TUNED = {"algo": "finetune", "env": "pickcube-gantry", "start_from": "shipped:pickcube-gantry@301056",
+         "algo.update": "awr", "algo.solved_start": "true", "algo.envs": "4", "algo.steps": "40",
+         "algo.minibatches": "2", "algo.epochs": "1", "total_steps": "5", "eval.every": "0",
+         "eval.episodes": "2"}  # fmt: skip
 TINY = {
+    "gantry-gae": TUNED,
+    "gantry-again": TUNED | {"algo.advantage": "rerollout", "algo.mc_samples": "2", "algo.states": "8"},
+    "gantry-iql": TUNED | {"algo.advantage": "iql", "algo.data": "fixed", "algo.fit_epochs": "3",
+                           "algo.expectile": "0.9"},
     "cartpole": SMALL | {"total_steps": "1024"},
     "pendulum": SMALL | {"total_steps": "4096", "env": "pendulum"},
     "pendulum-sac": SOFT | {"env": "pendulum"},
@@ -98,6 +106,32 @@ def test_each_config_fault_really_changes_a_setting():
         for env in fault.envs:
             changed = {k for k, v in fault.settings_on(env).items() if catalogue.BASE[env].get(k) != v}
             assert changed or fault.seams, fault.name
+
+
+# ---- Fine-tuning
+
+
+@pytest.mark.parametrize(
+    ("name", "env"),
+    [
+        ("acted-by-another", "gantry-gae"),
+        ("every-weight-at-the-cap", "gantry-gae"),
+        ("rerollouts-for-free", "gantry-again"),
+    ],
+)
+def test_a_fault_of_fine_tuning_is_named(tmp_path: Path, tiny, name: str, env: str):
+    pytest.importorskip("mujoco")
+    run.make(name, env, 3, tmp_path / "faulty")
+    said = {finding.slug for finding in examine(tmp_path / "faulty").findings}
+    assert said & FAULTS[name].causes, said
+
+
+@pytest.mark.parametrize("env", ["gantry-gae", "gantry-again"])
+def test_sound_fine_tuning_is_not_named(tmp_path: Path, tiny, env: str):
+    pytest.importorskip("mujoco")
+    run.make(None, env, 3, tmp_path / "sound")
+    causes = {slug for fault in FAULTS.values() for slug in fault.causes if set(fault.envs) & set(catalogue.GANTRY)}
+    assert not causes & {finding.slug for finding in examine(tmp_path / "sound").findings}
 
 
 # ---- Planting

@@ -14,7 +14,7 @@ from relab.train.algos.finetune import policies
 from relab.train.rollout import PlayedEpisodes
 
 OTHER = "shipped:pickcube-gantry@57344"  # a policy of the same kind, from an earlier step of the same pre-training
-ROUNDS = 8  # most episodes that a world can end within the time of one
+ROUNDS = 4  # most episodes that a world ends within the time of one
 
 
 def acted_by_another(gather: Callable[..., Any]) -> Callable[..., Any]:
