@@ -23,6 +23,7 @@ REST = (  # told by `relab help --all`
     "video",
     "gate",
     "capture",
+    "watch",
     "coverage",
     "faults",
     "probe",

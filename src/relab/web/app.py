@@ -20,7 +20,7 @@ from relab.web import bench as benches
 from relab.web import films, render
 from relab.web.bench import Bench
 from relab.web.guard import Guard
-from relab.web.pages import actions, api, group, runs
+from relab.web.pages import actions, api, compare, group, runs
 from relab.web.shelf import Shelf
 from relab.web.webhook import Webhook
 
@@ -116,6 +116,8 @@ ROUTES = [
     Route("/runs/table", runs.fragment),
     Route("/group/{key}", group.page),
     Route("/run/{name:path}", group.run_page),
+    Route("/compare", compare.page),
+    Route("/compare/result", compare.result),
     Route("/findings", group.findings_fragment),
     Route("/details", group.details),
     Route("/api/curve", api.curve),

@@ -25,8 +25,14 @@ from relab.web import sampling
 COUNTERS = {"updates": "data/updates", "env_steps": "data/env_steps", "agent_steps": "data/agent_steps",
             "episodes": "data/episodes", "sim_steps": "data/sim_steps"}  # fmt: skip
 TIME = "time"
-AXIS_NAMES = {"updates": "optimiser steps", TIME: "wall time (s)", "episodes": "episodes",
-              "env_steps": "environment steps", "agent_steps": "agent steps", "sim_steps": "simulator steps"}  # fmt: skip
+AXIS_NAMES = {
+    "updates": "optimiser steps",
+    TIME: "wall time (s)",
+    "episodes": "episodes",
+    "env_steps": "environment steps",
+    "agent_steps": "agent steps",
+    "sim_steps": "simulator steps",
+}
 BAND_POINTS = 160  # steps that an interval over seeds is worked out at
 COLUMNS = (50, 4000)  # of a picture, at least and at most
 

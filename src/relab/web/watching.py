@@ -70,7 +70,8 @@ class Watcher:
     def stop(self) -> None:
         self._stop.set()
         self._wake.set()
-        self._thread.join(timeout=10)
+        if self._thread.ident is not None:
+            self._thread.join(timeout=10)
 
     def hurry(self) -> None:
         """Something was changed by a page: look at once."""
