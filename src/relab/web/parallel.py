@@ -1,5 +1,5 @@
-"""How do many configs look at once? Parallel coordinates: an upright for each setting that varies, a line for each group,
-shaded by what it came to. SVG text, no scripts."""
+"""How do many configs look at once? Parallel coordinates: an upright for each setting that varies, a line for each
+group, shaded by what it came to. SVG text, no scripts."""
 
 from __future__ import annotations
 
