@@ -20,7 +20,7 @@ from relab.web import bench as benches
 from relab.web import films, render
 from relab.web.bench import Bench
 from relab.web.guard import Guard
-from relab.web.pages import actions, api, compare, group, runs
+from relab.web.pages import actions, api, compare, group, notebook, runs, today
 from relab.web.shelf import Shelf
 from relab.web.webhook import Webhook
 
@@ -118,6 +118,10 @@ ROUTES = [
     Route("/run/{name:path}", group.run_page),
     Route("/compare", compare.page),
     Route("/compare/result", compare.result),
+    Route("/today", today.page),
+    Route("/today/more", today.more),
+    Route("/notebook", notebook.page),
+    Route("/notebook/more", notebook.more),
     Route("/findings", group.findings_fragment),
     Route("/details", group.details),
     Route("/api/curve", api.curve),

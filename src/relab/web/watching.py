@@ -78,6 +78,11 @@ class Watcher:
         self._due = 0.0
         self._wake.set()
 
+    def again(self) -> None:
+        """Examine anew, though nothing has changed: what counts as new has."""
+        self._asked_for, self._rest_until = -1, 0.0
+        self._wake.set()
+
     # ---- The loop
 
     def _watch(self) -> None:

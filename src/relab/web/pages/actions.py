@@ -23,6 +23,7 @@ from relab.runs.labels import Labels
 from relab.runs.listing import ListedRun
 from relab.web import bench as benches
 from relab.web.bench import Bench
+from relab.web.pages import notebook, today
 
 MOST = 500  # runs that one action changes
 
@@ -140,4 +141,5 @@ def called(runs: list[ListedRun]) -> str:
 
 VERBS: dict[str, Callable[[Bench, Document], str]] = {
     "star": star, "tag": tag, "note": note, "archive": archive, "undo": undo,
+    "seen": today.mark_seen, "approve": notebook.approve, "refuse": notebook.refuse,
 }  # fmt: skip
