@@ -1,4 +1,4 @@
-"""What should be run next, and what did the log say that no longer holds? As `relab next` and `relab note --check` say it.
+"""What should be run next, and which numbers of the log no longer hold? As `relab next` and `relab note --check` say.
 
 Called in the desk's process. Approving writes next_config.yaml, or adds the run to the queue; nothing else is written.
 """
@@ -42,7 +42,9 @@ def advice(root: str, sources: Sequence[Source]) -> list[Document]:
         proposal = _propose(home, root, some)
         body = proposal.to_dict() | {"home": str(home), "text": render.text(proposal)}
         body["id"] = id_of(proposal) if isinstance(proposal, Proposal) else ""
-        body["predicted_text"] = names.in_text(render.predicted(proposal.predicted)) if isinstance(proposal, Proposal) else ""
+        body["predicted_text"] = (
+            names.in_text(render.predicted(proposal.predicted)) if isinstance(proposal, Proposal) else ""
+        )
         body["cost_text"] = render.spent(proposal) if isinstance(proposal, Proposal) else ""
         every.append(body)
     return every
@@ -71,7 +73,9 @@ def approve(root: str, sources: Sequence[Source], wanted: str, edits: Mapping[st
     proposal = _find(root, sources, wanted)
     proposal = edited(proposal, edits)
     folder = Path(proposal.folder)
-    require(folder.resolve().is_relative_to(Path(root).resolve()), f"{folder} lies outside of the folder that is served")
+    require(
+        folder.resolve().is_relative_to(Path(root).resolve()), f"{folder} lies outside of the folder that is served"
+    )
     own(folder, proposals_.FILE)
     path = proposals_.write(proposal)
     said = f"wrote {path.relative_to(root) if path.is_relative_to(root) else path}"

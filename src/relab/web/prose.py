@@ -1,4 +1,4 @@
-"""How does an entry of a log look on a page? Headings, paragraphs, lists, tables and code as data; a template escapes all.
+"""How does an entry of a log look on a page? Headings, paragraphs, lists, tables and code as data; templates escape.
 
 Only what relab itself writes into logs is known here; anything else stays the text that it is.
 """

@@ -1,4 +1,4 @@
-"""The page of the log: entries and a search in them, numbers that have gone stale, experiments, and proposals to decide on."""
+"""The page of the log: entries and a search in them, numbers that went stale, experiments, and what is proposed."""
 
 from __future__ import annotations
 
@@ -108,7 +108,9 @@ def experiments(bench: Bench) -> list[Experiment]:
         verdicts = {STATES.get(str(each.get("verdict")), "open") for each in answers}
         state = "running" if "running" in states else "/".join(sorted(verdicts)) or "no answer yet"
         texts = [str(each.get("text") or "") for each in answers]
-        made.append(Experiment(home.name, str(body.get("question") or ""), state, texts, len(states), states.count("running")))
+        made.append(
+            Experiment(home.name, str(body.get("question") or ""), state, texts, len(states), states.count("running"))
+        )
     return made
 
 

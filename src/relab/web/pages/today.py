@@ -1,4 +1,4 @@
-"""The page of the day: what finished, died or went stale since the last look, what was found, what waits for an answer."""
+"""The page of the day: what ended, died or went stale since the last look, what was found, what waits for an answer."""
 
 from __future__ import annotations
 
@@ -24,7 +24,13 @@ from relab.web.bench import Bench
 from relab.web.watching import sources
 
 DAY_S, SHOWN = 86_400.0, 40
-ENDS = {"finished": "finished", "ended": "ended", "failed": "died", "stale": "went stale", "interrupted": "was interrupted"}
+ENDS = {
+    "finished": "finished",
+    "ended": "ended",
+    "failed": "died",
+    "stale": "went stale",
+    "interrupted": "was interrupted",
+}
 ORDER = ("died", "went stale", "was interrupted", "finished", "ended")
 
 
@@ -45,7 +51,11 @@ def page(request: Request) -> Response:
     runs = [run for group in bench.shelf.every() for run in group.runs if not run.archived]
     ended = [run for run in runs if run.sign >= since and run.state in ENDS]
     health = bench.watcher.health
-    new = [f for f in health.findings if f.get("new")] if health.document and health.document["since"] else health.findings
+    new = (
+        [f for f in health.findings if f.get("new")]
+        if health.document and health.document["since"]
+        else health.findings
+    )
     return benches.html(
         request, "today.html", runs=len(runs), running=[run for run in runs if run.state == "running"][:SHOWN],
         ended=_by_end(ended), more=max(len(ended) - SHOWN, 0), since=since, seen=remembered.read(bench.root).at,
@@ -83,7 +93,9 @@ def _keys(bench: Bench) -> dict[str, str]:
 
 def questions(root: Path, runs: Sequence[ListedRun]) -> list[Question]:
     """Experiments whose answer is still open, with the seeds that they wait for and what those cost."""
-    homes = {home for run in runs[:2000] if run.format == "relab" and (home := moves.experiment_of(run.folder)) is not None}
+    homes = {
+        home for run in runs[:2000] if run.format == "relab" and (home := moves.experiment_of(run.folder)) is not None
+    }
     made = []
     for home in sorted(homes):
         try:
