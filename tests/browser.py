@@ -71,10 +71,12 @@ class Page:
         from websockets.sync.client import connect
 
         self.stack = contextlib.ExitStack()
-        self.socket = self.stack.enter_context(connect(address, max_size=None, proxy=None))
+        self.socket = self.stack.enter_context(connect(address, max_size=None, proxy=None, ping_interval=None))
         self.number, self.errors, self.events = 0, list[str](), list[dict[str, Any]]()
         for domain in ("Page", "Runtime", "Log", "Network"):
             self.send(f"{domain}.enable")
+        self.send("Page.bringToFront")
+        self.send("Emulation.setFocusEmulationEnabled", enabled=True)
         size = {"width": width, "height": height, "deviceScaleFactor": ratio, "mobile": width < 600}
         self.send("Emulation.setDeviceMetricsOverride", **size)
         features = [{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}]
@@ -151,6 +153,8 @@ class Page:
         Path(file).write_bytes(base64.b64decode(shot["data"]))
 
     def close(self) -> None:
+        with contextlib.suppress(Exception):  # the browser may be gone
+            self.send("Page.close")
         self.stack.close()
 
 

@@ -57,10 +57,18 @@ class Site:
 
 
 @pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
+def chromium() -> Iterator[Browser]:
     made = Browser()
     yield made
     made.close()
+
+
+@pytest.fixture
+def browser(chromium: Browser) -> Iterator[Browser]:
+    """Its pages are closed after each test: an open one holds one of the six connections that a site may have."""
+    yield chromium
+    while chromium.pages:
+        chromium.pages.pop().close()
 
 
 @pytest.fixture(scope="module")
@@ -141,6 +149,7 @@ def test_star_tag_and_undo_by_keys(site: Site, browser: Browser) -> None:
     assert page.errors == []
 
 
+@pytest.mark.slow
 def test_rows_of_a_run_that_trains_appear_by_themselves(site: Site, browser: Browser) -> None:
     page = browser.page()
     page.open(f"{site.address}/run/runs/wide-s1", "relab.charts[0].plot && document.querySelector('.live.on')")
@@ -153,7 +162,14 @@ def test_rows_of_a_run_that_trains_appear_by_themselves(site: Site, browser: Bro
     assert page.errors == []
 
 
-@pytest.mark.parametrize(("width", "dark"), [(1440, False), (1024, True), (390, False), (390, True)])
+SLOW = pytest.mark.slow
+
+
+@pytest.mark.parametrize(
+    ("width", "dark"),
+    [pytest.param(1440, False, marks=SLOW), pytest.param(1024, True, marks=SLOW),
+     pytest.param(390, False, marks=SLOW), (390, True)],
+)  # fmt: skip
 def test_no_page_is_wider_than_its_screen(site: Site, browser: Browser, width: int, dark: bool) -> None:
     page = browser.page(width, 800, dark)
     for path in ("/runs", "/today", "/notebook", f"/group/{site.key('wide')}", "/compare"):
