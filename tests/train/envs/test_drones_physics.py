@@ -1,4 +1,4 @@
-"""Does a drone fly as mechanics says: fall, hover, spin up, tumble, lose no energy but to drag, at the order of its method?"""
+"""Does a drone fly as mechanics says: fall, hover, spin up, tumble, at the order of its method?"""
 
 from __future__ import annotations
 
@@ -95,7 +95,6 @@ def test_it_hovers_where_thrust_is_weight():
     body[ROTOR:] = HOVERING
     action = 2 * HOVERING / 750 - 1
     assert action == pytest.approx(-0.238, abs=5e-4)
-    assert HOVERING / 750 == pytest.approx(0.381, abs=5e-4)
     after = flown(body, plain(), 200, action)
     np.testing.assert_allclose(after, body, atol=1e-9)
 
@@ -184,8 +183,8 @@ def test_speed_and_rotation_are_limited():
 
 def test_a_drone_of_twice_the_size():
     build = plain(0.4)
-    expected = {MASS: 8.0, IX: 0.32, IY: 0.32, IZ: 0.64, ARM: 0.2, THRUST: 3e-5 * 16, DAMPING: 6.4, YAW: 4e-6, DRAG: 0.4,
-                GRAVITY: 9.81, LIMIT: 375.0, LAG: 0.1, SPINNER: 3.2e-4}  # fmt: skip
+    expected = {MASS: 8.0, IX: 0.32, IY: 0.32, IZ: 0.64, ARM: 0.2, THRUST: 3e-5 * 16, DAMPING: 6.4, YAW: 4e-6,
+                DRAG: 0.4, GRAVITY: 9.81, LIMIT: 375.0, LAG: 0.1, SPINNER: 3.2e-4}  # fmt: skip
     assert {k: build[k] for k in expected} == pytest.approx(expected)
 
 

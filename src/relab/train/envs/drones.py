@@ -230,7 +230,7 @@ def work_on(body, goal, phase, tally, last, near, was, rings, task, tick, rng, i
     info[SCORE, i, a] = info[PERF, i, a] = total
     info[CROWD, i, a] = crowded > 0.0
     info[GRIPS, i, a] = event == GRIPPED
-    info[DELIVERIES, i, a] = event == DELIVERED or event == DELIVERED_PERFECTLY
+    info[DELIVERIES, i, a] = event >= DELIVERED
     info[PERFECTLY, i, a] = event == DELIVERED_PERFECTLY
     return paid, end
 
@@ -239,7 +239,7 @@ def work_on(body, goal, phase, tally, last, near, was, rings, task, tick, rng, i
 def tell(tally, phase, task, end, i, a, info):
     """The channels that say how the episode stands."""
     level, drones = tally[i, a, PERFORMANCE], tally.shape[1]
-    info[OOB, i, a] = end == OUT or end == GROUNDED
+    info[OOB, i, a] = OUT <= end <= GROUNDED
     info[LEVEL, i, a] = level
     info[SUCCEEDED, i, a] = level >= (HOVERS_WELL if task == HOVER else 1.0)
     info[CARRIED, i, a] = phase[i, a] >= tasks.CARRY
@@ -327,6 +327,7 @@ class Drones:
 
     def step(self, state: State, alive_NA: np.ndarray, action: np.ndarray, out) -> None:
         rows = step_rows_wide if wide(state.phase.size * WORK) else step_rows
+        action = action.astype(np.float64)  # one kind of number: kernels are compiled once
         rows(state, self.law.crashes, alive_NA, action, out.reward, out.terminated, out.end, out.info)
 
     def observe(self, state: State, obs_NAD: np.ndarray) -> None:

@@ -1,14 +1,16 @@
-"""What does a swarm look like? A picture in perspective: the box they fly in, drones as crosses with shadows and trails.
+"""What does a swarm look like? A picture in perspective: the box they fly in, drones as crosses, shadows, trails.
 
-Pick-and-place: boxes brown with the drone's colour inside, the drops that they belong to as rings of the drone's colour on the floor, a box that hangs
-below its drone on a thread. Race: the rings, the first of those that nobody has passed strongest. Hover: targets as
-small crosses, a thread from each drone to its own. The camera stands outside, a little above, and looks at the middle.
+Pick-and-place: boxes brown with the drone's colour inside, the drops that they belong to as rings of that colour on the
+floor, a box that hangs below its drone on a thread. Race: the rings, the first of those that nobody has passed
+strongest. Hover: targets as small crosses, a thread from each drone to its own. The camera stands outside, a little
+above, and looks at the middle.
 """
 
 from __future__ import annotations
 
 import functools
 import math
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -21,7 +23,7 @@ from relab.train.kernels.jit import njit
 
 HEIGHT, WIDTH = 420, 640
 EYE, CENTRE = np.array([36.0, -68.0, 36.0]), np.array([-3.0, 0.0, -9.0])
-ZOOM = 525.0  # pixels a metre at a distance of one metre
+ZOOM = 515.0  # pixels a metre at a distance of one metre
 SIZE = 8.0  # a drone is drawn this many times as large as it is, or nobody would see it
 FLOOR_Z = -HALF_Z
 COLOURS = ((66, 110, 180), (200, 70, 60), (126, 178, 109), (202, 138, 84), (140, 90, 170), (60, 150, 160),
@@ -69,7 +71,7 @@ def line(pixels: np.ndarray, points: Any, width: float, colour: draw.Colour, cov
     """Through points of the world, `width` pixels wide."""
     red, green, blue = (float(c) for c in colour)
     seen = project(np.asarray(points))
-    for a, b in zip(seen[:-1], seen[1:]):
+    for a, b in pairwise(seen):
         paint(pixels, a[0], a[1], b[0], b[1], width, red, green, blue, cover)
 
 

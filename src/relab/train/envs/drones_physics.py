@@ -1,4 +1,4 @@
-"""How does a quadrotor fly? Four rotors with lag, attitude as a quaternion, drag, gyroscopic terms; Runge-Kutta of order 4.
+"""How does a quadrotor fly? Four rotors with lag, attitude as a quaternion, drag, gyroscopic terms; Runge-Kutta.
 
 A body is 17 numbers: position (3), velocity (3), both in the world's frame, attitude (4, w first), rates of rotation in
 the body's frame (3), rotor speeds (4). A build is 13: what the drone is made of. Units: m, kg, s, rad.
@@ -84,7 +84,7 @@ def ahead(s, k, h):
 
 @njit(cache=True, error_model="numpy")
 def runge_kutta(s, u, b, dt):
-    """One step of order 4. The attitude is brought back to length 1 after it, not within: that would cost two orders."""
+    """One step of order 4. The attitude is brought back to length 1 after it; within, that would cost two orders."""
     k1 = slopes(s, u, b)
     k2 = slopes(ahead(s, k1, 0.5 * dt), u, b)
     k3 = slopes(ahead(s, k2, 0.5 * dt), u, b)
