@@ -31,6 +31,7 @@ from relab.train.envs.drones_reward import (  # fmt: skip
 from relab.train.envs.drones_tasks import (  # fmt: skip
     DELIVERED,
     DELIVERED_PERFECTLY,
+    EVERY,
     FLOOR,
     FLOOR_CARRYING,
     GRIPPED,
@@ -47,6 +48,7 @@ from relab.train.envs.drones_tasks import (  # fmt: skip
     RACE,
     RINGS,
     SINK,
+    TRAIL,
     carry_on,
     cross,
     distance,
@@ -77,7 +79,6 @@ CHANNELS = (
 HOVERS_WELL = 0.8  # a performance from which hovering is a success
 MIXED = 3  # task of an env in which each world hovers or races
 TASKS = {"hover": HOVER, "race": RACE, "pick_place": PICK, "hover_race": MIXED}
-TRAIL, EVERY = 24, 4  # points of the way behind a drone, for films, and ticks between them
 ALONE = 1e9  # distance to a neighbour that is not there
 WORK = 24  # a drone's step costs as much as this many of cartpole's: when threads pay
 

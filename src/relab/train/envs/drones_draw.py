@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from relab.train.envs import draw
+from relab.train.envs import drones_tasks as tasks
 from relab.train.envs.drones_physics import QW, X, Z
 from relab.train.envs.drones_tasks import BOX, CARRY, GROUND, HALF_X, HALF_Y, HALF_Z, HOVER, LAY, LED, PICK, RACE, RING
 from relab.train.envs.drones_view import frame
@@ -126,9 +127,7 @@ def shade(pixels: np.ndarray, at: np.ndarray, arm: float) -> None:
 
 def trail(pixels: np.ndarray, points: np.ndarray, tick: int, at: np.ndarray, colour: draw.Colour) -> None:
     """The way behind a drone, older parts fainter; points are a ring whose newest entry `tick` tells."""
-    from relab.train.envs.drones import EVERY, TRAIL
-
-    newest = (tick // EVERY) % TRAIL
+    newest = (tick // tasks.EVERY) % tasks.TRAIL
     way = np.concatenate([np.roll(points, -newest - 1, axis=0), at[None]]).astype(np.float64)
     for k in range(len(way) - 1):
         line(pixels, way[k : k + 2], 1.6, colour, 0.75 * (k + 1) / len(way))
@@ -171,9 +170,7 @@ def paint_goal(pixels: np.ndarray, body: np.ndarray, goal: np.ndarray, phase: in
 
 def paint_rings(pixels: np.ndarray, state: Any, i: int) -> None:
     """All rings, each with its direction; those that every drone has passed are faint."""
-    from relab.train.envs.drones_tasks import RINGS
-
-    passed = int(state.tally[i, :, RINGS].min())
+    passed = int(state.tally[i, :, tasks.RINGS].min())
     for k, ring in enumerate(state.rings[i]):
         cover = 0.3 if k < passed else 1.0
         line(pixels, circle(ring[:3], ring[3:], RING), 2.4 if k == passed else 1.6, RIM_COLOUR, cover)

@@ -27,6 +27,7 @@ NO_EVENT, GRIPPED, DELIVERED, DELIVERED_PERFECTLY = range(4)
 STRICT = 1.01  # a tolerance up to this makes a grip or a delivery perfect
 RING, RIM = 2.0, 0.5  # radius of a ring; crossing its plane within RING - RIM passes, within RING + RIM hits
 MISSED, PASSED, HIT = range(3)
+TRAIL, EVERY = 24, 4  # points of the way behind a drone, for films, and ticks between them
 
 
 @njit(cache=True)
