@@ -330,6 +330,24 @@ def test_the_last_ring_ends_the_race():
     assert step.reward[0, 0] > 0.9
 
 
+def test_a_drone_before_a_ring_is_led_through_it():
+    worlds = ring_at_origin()
+    place(worlds, X=-4.6)
+    hold(worlds)
+    assert worlds.state.goal[0, 0, LED] == -3.0
+    place(worlds, X=-4.4)
+    revalue(worlds)
+    step = hold(worlds)
+    assert worlds.state.goal[0, 0, LED] == 2.0
+    assert step.reward[0, 0] == pytest.approx(0.0, abs=1e-3)  # the new way is not charged for
+    place(worlds, X=-10.0)
+    hold(worlds)
+    assert worlds.state.goal[0, 0, LED] == 2.0  # nobody earns by going to and fro
+    place(worlds, X=-0.1, VX=5.0)
+    hold(worlds)
+    assert worlds.state.phase[0, 0] == APPROACH  # of the next one
+
+
 def test_rings_stand_apart_and_look_anywhere():
     rings = swarm(300, task="race", rings=6).state.rings
     steps = np.linalg.norm(np.diff(rings[:, :, :3], axis=1), axis=2)
@@ -361,8 +379,9 @@ def test_the_hover_bonus_and_the_clip():
     assert reward.pick_total(50.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 50.0, 1.6, 1.0)[0] == -1.0
 
 
-def test_the_way_to_a_ring_is_all_that_counts_before_it():
+def test_the_way_to_the_target_is_all_that_counts_in_a_race():
     worlds = ring_at_origin()
+    np.testing.assert_allclose(worlds.state.goal[0, 0, LED : LED + 3], (-3.0, 0.0, 0.0))  # before the ring
     place(worlds, X=-10.0, VX=20.0)
     revalue(worlds)
     step = hold(worlds)

@@ -52,6 +52,7 @@ from relab.train.envs.drones_tasks import (  # fmt: skip
     carry_on,
     cross,
     distance,
+    lines_up,
     next_ring,
     place_rings,
     start,
@@ -217,6 +218,7 @@ def work_on(body, goal, phase, tally, last, near, was, rings, task, tick, rng, i
         tally[i, a, PERFORMANCE] = KEEP * tally[i, a, PERFORMANCE] + (1.0 - KEEP) * still
     elif crossing == PASSED:
         paid += RING_PAYS
+        phase[i, a] = tasks.APPROACH
         tally[i, a, RINGS] += 1.0
         tally[i, a, PERFORMANCE] = tally[i, a, RINGS] / rings.shape[1]
         if tally[i, a, RINGS] < rings.shape[1]:
@@ -226,6 +228,8 @@ def work_on(body, goal, phase, tally, last, near, was, rings, task, tick, rng, i
             end = FINISHED
     elif crossing == HIT:
         end = COLLISION
+    elif task == RACE and lines_up(body, goal, phase, i, a):
+        value(body, goal, near, last, task, tick, i, a)
     elif task == PICK:
         tally[i, a, PERFORMANCE] = tally[i, a, PERFECT]
     info[SCORE, i, a] = info[PERF, i, a] = total
@@ -243,7 +247,7 @@ def tell(tally, phase, task, end, i, a, info):
     info[OOB, i, a] = OUT <= end <= GROUNDED
     info[LEVEL, i, a] = level
     info[SUCCEEDED, i, a] = level >= (HOVERS_WELL if task == HOVER else 1.0)
-    info[CARRIED, i, a] = phase[i, a] >= tasks.CARRY
+    info[CARRIED, i, a] = phase[i, a] >= tasks.CARRY  # no race gets as far
     info[COMPAT_SHARE, i, a] = tally[i, a, PERFECT]
     info[COMPAT_RATE, i, a] = tally[i, a, PERFECT] * drones
 

@@ -1,7 +1,8 @@
 """What must a drone do? Hover at a point, race through rings, or carry boxes; where everybody starts.
 
 Every task leads a drone by a hidden target, which its reward measures from. A goal is ten numbers: box (3), drop (3),
-hidden target (3), the target's vertical velocity. In a race the box is the next ring's centre and the drop its normal.
+hidden target (3), the target's vertical velocity. In a race the box is the next ring's centre and the drop its normal;
+the target stands 3 m before the ring until the drone has come there, then 2 m behind it.
 Pick-and-place has four phases: APPROACH the point a metre above the box until it hovers there, DESCEND behind a sinking
 target until it grips, CARRY the box, which hangs half a metre below, to a metre above the drop, and DROP it there.
 """
@@ -27,6 +28,7 @@ NO_EVENT, GRIPPED, DELIVERED, DELIVERED_PERFECTLY = range(4)
 STRICT = 1.01  # a tolerance up to this makes a grip or a delivery perfect
 RING, RIM = 2.0, 0.5  # radius of a ring; crossing its plane within RING - RIM passes, within RING + RIM hits
 MISSED, PASSED, HIT = range(3)
+BEFORE, BEHIND, LINED_UP = 3.0, 2.0, 1.5  # a race leads to this far before a ring, then behind it, once so near
 TRAIL, EVERY = 24, 4  # points of the way behind a drone, for films, and ticks between them
 
 
@@ -52,10 +54,29 @@ def lead(goal, i, a, x, y, z):
 
 @njit(cache=True)
 def next_ring(goal, rings, i, a, k):
-    """Ring k is what drone a heads for."""
+    """Ring k is what drone a heads for; the target stands before it, where the way through begins."""
     for j in range(6):
         goal[i, a, j] = rings[i, k, j]
-    lead(goal, i, a, rings[i, k, 0], rings[i, k, 1], rings[i, k, 2])
+    aim(goal, i, a, -BEFORE)
+
+
+@njit(cache=True)
+def aim(goal, i, a, along):
+    """Put the hidden target that far along the axis of the ring."""
+    lead(goal, i, a, goal[i, a, BOX] + along * goal[i, a, LAY], goal[i, a, BOX + 1] + along * goal[i, a, LAY + 1],
+         goal[i, a, BOX + 2] + along * goal[i, a, LAY + 2])  # fmt: skip
+
+
+@njit(cache=True)
+def lines_up(body, goal, phase, i, a):
+    """Once it has come to the point before the ring, the target moves behind it, and stays there: True when it does."""
+    off = distance(body[i, a, X] - goal[i, a, LED], body[i, a, Y] - goal[i, a, LED + 1],
+                   body[i, a, Z] - goal[i, a, LED + 2])  # fmt: skip
+    if phase[i, a] != APPROACH or off > LINED_UP:
+        return False
+    phase[i, a] = DESCEND
+    aim(goal, i, a, BEHIND)
+    return True
 
 
 @njit(cache=True)

@@ -1,8 +1,8 @@
 """How does a minGRU remember? (Feng et al. 2024, *Were RNNs All We Needed?*)  h_t = (1 - z_t) h_{t-1} + z_t g(u_t)
 
-Gates z = sigmoid(.) and candidates g(u) see the input alone, so that the memory is a linear recurrence, h_t = a h_{t-1} +
-b. `scan_loop` takes it step by step; `scan_parallel` in log2 T sweeps over the whole sequence, which pays on a GPU and for
-long sequences. Both are in linear space: a scan in log space was half as fast as a GRU in public hands.
+Gates z = sigmoid(.) and candidates g(u) see the input alone, so that the memory is a linear recurrence, h_t = a h_{t-1}
++ b. `scan_loop` takes it step by step; `scan_parallel` in log2 T sweeps over the whole sequence, which pays on a GPU
+and for long sequences. Both are in linear space: a scan in log space was half as fast as a GRU in public hands.
 """
 
 from __future__ import annotations
