@@ -102,7 +102,7 @@ endef
 
 $(STAMP): pyproject.toml constraints.txt
 	$(call make_venv,$(VENV))
-	$(PY) -m pip install --quiet -c constraints.txt -e '.[train,mujoco,dev]'
+	$(PY) -m pip install --quiet -c constraints.txt -e '.[train,mujoco,mcp,dev]'
 	@touch $@
 
 $(PEER_STAMP): benchmarks/peers/requirements.txt

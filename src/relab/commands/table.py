@@ -26,6 +26,7 @@ COMMANDS = {
     "diff": "config keys that differ between two runs, biggest change first",
     "runs": "list, find, name, tag, archive, delete runs; disk use",
     "completion": "a script that completes commands and settings in the shell",
+    "mcp": "the same answers for programs: Model Context Protocol",
     "doctor": "check install, cores, threads, GPU, folders, formats and runs here",
 }
 
