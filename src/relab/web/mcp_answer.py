@@ -27,15 +27,17 @@ def tokens(text: str) -> int:
 
 
 def answer(lines: Sequence[str], narrower: str, most: int = MOST) -> str:
-    """The first lines that fit, secrets masked, without control characters; then how much is missing and what helps."""
+    """The first lines that fit, secrets masked, without control characters; then how much is missing and what helps.
+
+    A line break inside of a line came with a stranger's name and becomes a question mark: it cannot pose as a line.
+    """
     kept: list[str] = []
     left = most - ROOM
-    every = [piece for line in lines for piece in line.split("\n")]
-    for line in every:
+    for line in lines:
         shown = cut(printable(masks.mask(line)), LINE)
         left -= tokens(shown) + 1
         if left < 0:
             break
         kept.append(shown)
-    missing = len(every) - len(kept)
+    missing = len(lines) - len(kept)
     return "\n".join([*kept, *([f"left out: {plural(missing, 'more line')}; {narrower}"] if missing else [])])

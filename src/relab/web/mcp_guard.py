@@ -16,8 +16,9 @@ from typing import Any
 
 from relab.base.places import cache_folder
 
-HEARD = ("open", "os.listdir", "os.scandir")
-SYSTEM = ("/proc", "/sys", "/dev", "/etc", "/usr")  # what Python asks a machine: cores, memory, time zones, libraries
+HEARD = ("open", "os.listdir", "os.scandir", "sqlite3.connect")
+# What Python asks a machine: cores, memory, random numbers, time zones, libraries.
+SYSTEM = ("/proc", "/sys", "/dev/null", "/dev/urandom", "/etc/localtime", "/usr/lib", "/usr/share")
 
 
 def put_up(root: Path) -> None:
@@ -30,7 +31,8 @@ def hook(root: Path) -> Callable[[str, tuple[Any, ...]], None]:
 
     def heard(event: str, args: tuple[Any, ...]) -> None:
         if event in HEARD and args and isinstance(args[0], (str, bytes, os.PathLike)):
-            path = os.path.realpath(os.fsdecode(args[0]))
+            text = os.fsdecode(args[0]).removeprefix("file://").removeprefix("file:").partition("?")[0]
+            path = os.path.realpath(text)
             if not any(path == place or path.startswith(place.rstrip(os.sep) + os.sep) for place in allowed):
                 raise PermissionError(f"{path} lies outside of {root}, and `relab mcp` reads nothing there")
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
@@ -80,9 +79,10 @@ class Tools:
         by: Annotated[str, Field(description="setting whose values are compared; default: whole configs")] = "",
         metric: Metric = "",
         smallest_effect: Annotated[float, Field(description="smallest difference that matters", ge=0)] = 0.0,
+        detail: Annotated[bool, Field(description="all variants, comparisons and notes")] = False,
     ) -> str:
         """Which config is better and whether one can tell yet: seeds, intervals, what may not be compared and why."""
-        return await self.run(self.bench.compare, paths, by, metric, smallest_effect)
+        return await self.run(self.bench.compare, paths, by, metric, smallest_effect, detail)
 
     async def curves(self, path: RunPath, metric: Metric = "") -> str:
         """How a metric went: first, last, highest, lowest, ten points. Of one run without a metric: all it logs."""
@@ -143,8 +143,8 @@ class Tools:
         done = subprocess.run([sys.executable, "-m", "relab.cli", *words], cwd=self.bench.root, capture_output=True,
                               text=True, stdin=subprocess.DEVNULL, timeout=120, check=False)  # fmt: skip
         if done.returncode:
-            raise ToolError(answer([done.stderr.strip() or f"relab ended with exit code {done.returncode}"], ""))
-        return answer(done.stdout.split("\n"), "relab queue in a terminal shows all of it")
+            raise ToolError(answer(done.stderr.splitlines() or [f"relab ended with exit code {done.returncode}"], ""))
+        return answer(done.stdout.splitlines(), "relab queue in a terminal shows all of it")
 
 
 READS = ("list_runs", "examine", "compare", "curves", "diff", "search_notes", "propose", "explain")

@@ -11,8 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from relab.base.enclosed import RecordError, inside, is_path
-from relab.base.errors import NotFoundError
+from relab.base.enclosed import inside, is_path
 from relab.base.near import nearest
 from relab.base.text import number, plural
 from relab.config.base import require
@@ -67,11 +66,12 @@ class Bench:
     def load(self, word: str) -> tuple[Path, LoadedRuns]:
         """All runs at or below a path; too many are an error that says so, rather than an answer after minutes."""
         path = self.place(word)
-        count = 0
-        for count, _ in enumerate(find.find(path), 1):
-            self.alive()
-        require(count <= MANY_RUNS, f"{word or 'this folder'} holds {plural(count, 'run')}, and one answer reads at"
-                f" most {MANY_RUNS}: name a folder below it or one run; list_runs finds them by name or setting")  # fmt: skip
+        count = sum(self.alive() is None for _ in find.find(path))
+        require(
+            count <= MANY_RUNS,
+            f"{word or 'this folder'} holds {plural(count, 'run')}, and one answer reads at most {MANY_RUNS}:"
+            " name a folder below it or one run; list_runs finds them by name or setting",
+        )
         return path, find.load_all(path, of_folder(path), self.tell)
 
     def report(self, word: str, against: str = "") -> tuple[Path, Report]:
@@ -102,9 +102,11 @@ class Bench:
 
         _, report = self.report(path, against)
         every = "" if detail else " (detail=true shows every finding)"
-        return answer(render.text(report, detail).split("\n"), f"examine one run alone{every}")
+        text = render.text(report, detail).replace("(-v", "(detail=true")  # as an option is called here
+        return answer(text.split("\n"), f"examine one run alone{every}")
 
-    def compare(self, paths: Sequence[str] = (), by: str = "", metric: str = "", smallest_effect: float = 0.0) -> str:
+    def compare(self, paths: Sequence[str] = (), by: str = "", metric: str = "", smallest_effect: float = 0.0,
+                detail: bool = False) -> str:  # fmt: skip
         from relab.comparison import build, render
         from relab.comparison.pairs import declared
         from relab.comparison.task import Options
@@ -117,7 +119,8 @@ class Bench:
         options = Options(by or None, metric or None, smallest_effect=smallest_effect)
         result = build.compare(read.runs, options, declared(places), read.origins)
         result.unread = read.gone
-        return answer(render.text(result).split("\n"), "compare fewer paths, or name a setting with by")
+        text = render.text(result, detail).replace("(-v", "(detail=true")
+        return answer(text.split("\n"), "compare fewer paths, or name a setting with by")
 
     def curves(self, path: str, metric: str = "") -> str:
         _, loaded = self.load(path)
@@ -213,6 +216,3 @@ def _every_metric(history: History) -> list[str]:
         ends = f"{number(float(finite[0]))} -> {number(float(finite[-1]))}"
         lines.append(f"  {name}: {ends} ({number(float(finite.min()))} to {number(float(finite.max()))})")
     return lines
-
-
-__all__ = ["Bench", "NotFoundError", "RecordError"]
