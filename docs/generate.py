@@ -300,9 +300,9 @@ def question_of(path: Path) -> str:
 
 JSON_HEAD = """# JSON: what --json prints
 
-Every reading command prints its answer as JSON with `--json`. Each output holds a number `schema`. It is raised when a key is removed, renamed or changes its
-meaning; a new key does not raise it. A program checks the number and passes over keys that it does not know. The schemas (JSON Schema, draft 2020-12) are
-shipped with relab:
+Every reading command prints its answer as JSON with `--json`. Each output holds a number `schema`. It is raised when
+a key is removed, renamed or changes its meaning; a new key does not raise it. A program checks the number and passes
+over keys that it does not know. The schemas (JSON Schema, draft 2020-12) are shipped with relab:
 
 ```python
 from relab.commands import schemas
@@ -311,10 +311,11 @@ schemas.names()              # compare, diff, doctor, ...
 schemas.schema("examine")    # a mapping
 ```
 
-`tests/commands/test_json_schemas.py` holds them against the real output of each command, over relab's own runs and over logs of eight other tools; there a key
-that the schema does not know is an error. Numbers that are not finite are the texts "NaN", "Infinity" and "-Infinity", and null means that there is none.
-Outputs of commands that train, simulate or write (`train`, `experiment`, `sweep`, `eval`, `probe`, `coverage`, `convert`) have no schema yet, nor have the rows
-below the third level of these.
+`tests/commands/test_json_schemas.py` holds them against the real output of each command, over relab's own runs and
+over logs of eight other tools; there a key that the schema does not know is an error. Numbers that are not finite are
+the texts "NaN", "Infinity" and "-Infinity", and null means that there is none. Outputs of commands that train,
+simulate or write (`train`, `experiment`, `sweep`, `eval`, `probe`, `coverage`, `convert`) have no schema yet, nor
+have the rows below the third level of these.
 """
 
 

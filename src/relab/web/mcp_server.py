@@ -136,7 +136,7 @@ class Tools:
             key, _, value = word.partition("=")
             plain = bool(value) and not word.startswith("-") and ":" not in value.removeprefix("gym:")
             require(plain and key.replace(".", "").replace("_", "").isalnum(),
-                    f"a setting must be key=value without code (package.module:Name), but got {word!r:.80}")  # fmt: skip
+                    f"a setting must be key=value and no code (package.module:Name), but got {word!r:.80}")  # fmt: skip
         return self.relab("queue", "add", "train", algo, *settings)
 
     def relab(self, *words: str) -> str:
