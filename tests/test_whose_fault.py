@@ -211,6 +211,7 @@ MISTAKES: dict[str, tuple[list[str], int]] = {
     "runs": (["undo", "nobody"], 2),
     "doctor": (["--words"], 64),
     "completion": (["powershell"], 64),
+    "mcp": (["no-such-folder"], 64),
 }
 
 
