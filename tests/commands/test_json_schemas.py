@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -72,7 +73,9 @@ OWN: list[tuple[str, str]] = [
 @pytest.fixture(scope="module")
 def places(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     root = lab(tmp_path_factory.mktemp("lab"))
-    return {"lab": root, "sick": histories() / "faulty"}
+    for name in ("update-too-large", "entropy-collapse", "untrusted-best"):
+        shutil.copytree(histories() / "faulty" / name, root / "sick" / name)
+    return {"lab": root, "sick": root / "sick"}
 
 
 def printed(words: Words, capsys: pytest.CaptureFixture[str]) -> Any:

@@ -66,7 +66,8 @@ class Bench:
     def load(self, word: str) -> tuple[Path, LoadedRuns]:
         """All runs at or below a path; too many are an error that says so, rather than an answer after minutes."""
         path = self.place(word)
-        count = sum(self.alive() is None for _ in find.find(path))
+        count = len(list(find.find(path)))
+        self.alive()
         require(
             count <= MANY_RUNS,
             f"{word or 'this folder'} holds {plural(count, 'run')}, and one answer reads at most {MANY_RUNS}:"
