@@ -307,8 +307,8 @@ over keys that it does not know. The schemas (JSON Schema, draft 2020-12) are sh
 ```python
 from relab.commands import schemas
 
-schemas.names()              # compare, diff, doctor, ...
-schemas.schema("examine")    # a mapping
+schemas.names()  # compare, diff, doctor, ...
+schemas.schema("examine")  # a mapping
 ```
 
 `tests/commands/test_json_schemas.py` holds them against the real output of each command, over relab's own runs and

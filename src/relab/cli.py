@@ -38,10 +38,8 @@ Examples
   relab eval brave-otter --checkpoint best       100 fresh episodes, with an interval
 """
 USAGE, UNREADABLE, INTERRUPTED = 64, 2, 130  # exit codes
-EXTRAS = {  # package -> the extra that brings it
-    **dict.fromkeys(("torch", "numba", "llvmlite", "gymnasium", "safetensors", "imageio_ffmpeg"), "train"),
-    **dict.fromkeys(("mcp", "anyio", "pydantic"), "mcp"),
-}
+TRAIN = ("torch", "numba", "llvmlite", "gymnasium", "safetensors", "imageio_ffmpeg")  # what the extra `train` brings
+EXTRAS = {**dict.fromkeys(TRAIN, "train"), **dict.fromkeys(("mcp", "anyio", "pydantic"), "mcp")}
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Protocol
 
 from relab.config.base import ConfigError
-from relab.lab.execute.desk import Desk, End, Order, name_of
+from relab.lab.execute.desk import SILENT_S, Desk, End, Order, name_of
 from relab.lab.execute.executor import Ended, Needs, Standing, Work
 from relab.lab.execute.release import release
 from relab.lab.execute.where import Where
@@ -36,6 +36,7 @@ class Border(Protocol):
     """What an engine must do; tests put another one here, and nothing else."""
 
     every_s: float  # how often it may be asked
+    limits: bool  # it tells a job itself when its time is up
 
     def send(self, desk: Desk, ids: Sequence[str]) -> str:
         """Have one job carry these orders out; its name."""
@@ -155,7 +156,8 @@ class Cluster:
     def _put(self, work: Work) -> str:
         id_, cwd = self.desk.new_id(work.id), work.cwd or Path.cwd()
         self.desk.put(Order(id_, list(work.words), work.relab, str(work.log.absolute()), str(cwd.absolute()),
-                            {**self.where.env, **work.env}, self.where.minutes, release()))  # fmt: skip
+                            {**self.where.env, **work.env}, None if self.border.limits else self.where.minutes,
+                            SILENT_S, release()))  # fmt: skip
         return id_
 
     def _look(self) -> None:

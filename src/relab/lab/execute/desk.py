@@ -37,6 +37,7 @@ class Order:
     cwd: str
     env: dict[str, str] = field(default_factory=dict)
     minutes: float | None = None
+    silent_s: float = SILENT_S  # after so long without a sign an earlier try is dead
     source: str = ""  # relab's version and code at home (release.py): another one refuses
 
     @property
@@ -125,15 +126,15 @@ class Desk:
         known = {key: row.get(key) for key in ("host", "pid", "job", "since")}
         return Sign(**known, silent_s=max(0.0, self.clock() - seen))  # type: ignore[arg-type]
 
-    def others_alive(self, id_: str) -> list[str]:
-        """Earlier tries of the same run that have not ended and gave a sign of life a moment ago."""
-        mine = name_of(id_)
-        tries = [other for other in self._files("alive") if other != id_ and name_of(other) == mine]
-        return [other for other in tries if self.end(other) is None and self._is_fresh(other)]
+    def alive(self, id_: str, silent_s: float = SILENT_S) -> list[str]:
+        """Tries of the same run that gave a sign of life a moment ago and have not ended; this one too, where an engine
+        has started its job a second time."""
+        tries = [other for other in self._files("alive") if name_of(other) == name_of(id_)]
+        return [other for other in tries if self.end(other) is None and self._is_fresh(other, silent_s)]
 
-    def _is_fresh(self, id_: str) -> bool:
+    def _is_fresh(self, id_: str, silent_s: float) -> bool:
         sign = self.sign(id_)
-        return sign is not None and sign.silent_s <= SILENT_S
+        return sign is not None and sign.silent_s <= silent_s
 
     def clock(self) -> float:
         """The time as the file system has it: machines may not agree about it."""

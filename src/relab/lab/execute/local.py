@@ -198,7 +198,8 @@ class Job:
     exit_codes: list[int] = field(default_factory=list)
     needs: Needs = field(default_factory=Needs)
     code: Path | None = None  # where its exit code is kept, if `done` has to know it
-    elsewhere: list[str] = field(default_factory=list)  # words of relab that do it on any machine, from its folder
+    elsewhere: list[str] = field(default_factory=list)  # words that do it on any machine, from its folder alone
+    relab: bool = True  # these are for relab, whichever one that machine has
 
     def end(self, ended: Ended) -> None:
         self.exit_codes.append(ended.code)
@@ -280,7 +281,7 @@ class _Going:
                 continue
             job.tries += 1
             if not isinstance(at, Local):
-                at.submit(Work(job.name, tuple(job.elsewhere), job.log, needs=job.needs, relab=True))
+                at.submit(Work(job.name, tuple(job.elsewhere), job.log, needs=job.needs, relab=job.relab))
                 continue
             at.submit(Work(job.name, tuple(job.command()), job.log, needs=job.needs, code=job.code))
             if job.started is not None and job.name in at.running:

@@ -24,14 +24,15 @@ from types import FrameType
 from relab.base import processes
 from relab.base.enclosed import open_plain
 from relab.base.processes import RELAB
-from relab.lab.execute.desk import SILENT_S, Desk, End, Order
+from relab.lab.execute.desk import Desk, End, Order
 from relab.lab.execute.local import NOT_STARTED, ONE_THREAD
 from relab.lab.execute.release import difference
 
 POLL_S, BEAT_S = 0.02, 1.0
-WAIT_S = 3 * SILENT_S  # for an earlier try to end
+WAITS = 3  # times the silence after which it is dead: so long an earlier try may take to end
 PATIENCE_S = 25.0  # from "please end" to "end": batch systems give half a minute
 INTERRUPTED = 130  # exit code of a relab that somebody asked to stop
+AGAIN = 75  # exit code of a job that is to be requeued
 REFUSED = 78  # exit code: this machine cannot run it
 STOPS = (signal.SIGTERM, signal.SIGUSR1, signal.SIGINT)
 PR_SET_PDEATHSIG = 1
@@ -69,12 +70,13 @@ class Try:
 
     def run(self) -> None:
         began = time.monotonic()
-        problem = self.cannot()
+        alone = self.alone()
+        problem = self.cannot() if alone else ""
         if problem:
             end = End(REFUSED, 0.0, self.host, problem=problem)
         elif self.desk.is_to_end(self.order.id):
             end = End(-signal.SIGTERM, 0.0, self.host, cancelled=True)
-        elif not self.alone():
+        elif not alone:
             end = End(-signal.SIGKILL, time.monotonic() - began, self.host, again=True)
         else:
             end = self.work()
@@ -93,13 +95,13 @@ class Try:
         return "" if os.path.isdir(self.order.cwd) else f"{self.host} does not see the folder {self.order.cwd}"
 
     def alone(self) -> bool:
-        """Wait until no earlier try of the run gives signs of life; False if one does not end."""
-        until = time.monotonic() + WAIT_S
-        while self.desk.others_alive(self.order.id):
+        """Wait until nobody else who works on the run gives signs of life; False if somebody goes on doing so."""
+        silent_s = self.order.silent_s
+        until = time.monotonic() + WAITS * silent_s
+        while self.desk.alive(self.order.id, silent_s):
             if time.monotonic() > until or self.stop.caught:
                 return False
-            self.desk.beat(self.order.id)
-            time.sleep(BEAT_S)
+            time.sleep(min(BEAT_S, silent_s / 4))
         return True
 
     def work(self) -> End:
@@ -116,8 +118,8 @@ class Try:
         return End(code, time.monotonic() - began, self.host, rss_mb, why == "asked", again and why != "asked")
 
     def wait(self, process: subprocess.Popen[bytes], began: float) -> tuple[str, float]:
-        """Why it was told to end (empty where it was not), and the most memory that one of its processes held."""
-        why, beat, told = "", began, 0.0
+        """why it was told to end (empty where it was not), and the most memory that one of its processes held."""
+        why, beat, told_at = "", began, 0.0
         while True:
             pid, status, usage = os.wait4(process.pid, os.WNOHANG)
             if pid:
@@ -125,12 +127,12 @@ class Try:
                 return why, usage.ru_maxrss / 1024
             now = time.monotonic()
             if not why and (why := self.reason(now - began, due=now - beat >= BEAT_S)):
-                told = now
+                told_at = now
                 processes.tell(process.pid, signal.SIGTERM)
             if now - beat >= BEAT_S:
                 beat = now
                 self.desk.beat(self.order.id)
-            if why and now - told > PATIENCE_S:
+            if why and now - told_at > PATIENCE_S:
                 processes.tell(process.pid, signal.SIGKILL)
             time.sleep(POLL_S)
 
@@ -159,14 +161,14 @@ def die_with_parent() -> None:
 
 
 def main(words: Sequence[str]) -> int:
-    """Exit code 0 where every order has ended, 1 where one is to go on (a batch system may then requeue the job)."""
+    """Exit code 0 where every order has ended, 75 where one is to go on: then the job is to be requeued."""
     desk_folder, job, *ids = words
     stop = Stop()
     for number in STOPS:
         signal.signal(number, stop)
     carry_out(desk_folder, ids, job, stop)
     desk = Desk(Path(desk_folder).parent)
-    return int(any((end := desk.end(id_)) is None or end.again for id_ in ids))
+    return AGAIN if any((end := desk.end(id_)) is None or end.again for id_ in ids) else 0
 
 
 if __name__ == "__main__":

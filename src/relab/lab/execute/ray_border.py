@@ -9,26 +9,22 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Collection, Sequence
+from importlib import metadata
 from typing import Any
 
-from relab.base.errors import UserError
 from relab.lab.execute.cluster import JobState
 from relab.lab.execute.desk import Desk
+from relab.lab.execute.engine_error import EngineError
 from relab.lab.execute.where import Where
 
 TIMEOUT_S = 20.0  # for an address to answer
-
-
-class EngineError(UserError):
-    """An engine that is not installed, does not answer, or refuses."""
-
-    exit_code = 2
 
 
 class RayBorder:
     """A Ray cluster; without an address the one of $RAY_ADDRESS, else one that is started on this machine."""
 
     every_s = 0.2
+    limits = False  # Ray knows no limit of time: the node keeps it
 
     def __init__(self, where: Where) -> None:
         self.where, self.ray = where, connected(where.address)
@@ -97,3 +93,19 @@ def connected(address: str | None) -> Any:
         raise EngineError(f"no Ray cluster answers at {where or 'this machine'}: {text};"
                           " `ray status` asks the same") from None  # fmt: skip
     return ray
+
+
+def offered() -> str:
+    """What `relab doctor` says: the version, and what the cluster of $RAY_ADDRESS has."""
+    address, version = os.environ.get("RAY_ADDRESS"), metadata.version("ray")
+    if not address:  # Ray takes a second to import, which is for those who use it
+        return f"Ray {version}; $RAY_ADDRESS is not set: --on ray starts a Ray on this machine"
+    import ray
+
+    was = ray.is_initialized()
+    there = connected(address).cluster_resources()
+    nodes = sum(key.startswith("node:") and "__" not in key for key in there)
+    if not was:
+        ray.shutdown()
+    has = f"{nodes} nodes, {there.get('CPU', 0):g} cores, {there.get('GPU', 0):g} GPUs"
+    return f"Ray {version} at {address}: {has}"
