@@ -176,10 +176,10 @@ def _row(
     for run in group.runs:
         states[run.state] = states.get(run.state, 0) + 1
     severities = [*marks.get(group.label, []), *(each for run in group.runs for each in marks.get(run.name, []))]
+    worst = next((s for s in ("error", "warning", "info") if s in severities), "")
     return Row(
         group, [naming.shown(group.settings.get(key, MISSING)) for key in columns], over_seeds(group, values), values,
-        Markup(""), sorted(states.items()), len(severities),
-        next((s for s in ("error", "warning", "info") if s in severities), ""),
+        Markup(""), sorted(states.items()), severities.count(worst), worst,
         max((run.steps for run in group.runs if run.steps is not None), default=None),
         max(run.sign for run in group.runs), any(run.star for run in group.runs),
         sorted({tag for run in group.runs for tag in run.tags}), {run.name: number_of(run) for run in group.runs},
