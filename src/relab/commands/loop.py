@@ -140,8 +140,8 @@ def outline(plan: loop.Loop, runs: int, finished: int = 0) -> list[str]:
     noise = "" if finished else f"{s.noise} runs alike for the noise floor, then "
     return [
         plan.question,
-        f"  {noise}{plural(runs, 'proposal')}: {plural(least, 'run')} if all are dropped at once, at most {most} if all are"
-        f" kept{steps}",
+        f"  {noise}{plural(runs, 'proposal')}: {plural(least, 'run')} if all are dropped at once, at most {most} if"
+        f" all are kept{steps}",
         f"  may change: {', '.join(f'{each.key} {span(each)}' for each in plan.policy.allow)}",
         f"  kept by luck: at most {plan.error:g} expected over everything that is ever proposed",
     ]  # fmt: skip

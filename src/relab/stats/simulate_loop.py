@@ -3,7 +3,7 @@
 Each loop: an A/A set, then twenty proposals, each with its first look, its fresh seeds beside some of the present best,
 and the measurement after it was kept; the best config moves on with what is kept. `null`: no proposal does anything.
 Otherwise one proposal in four is better by so many standard deviations of the noise between seeds, the others by none.
-Beside it stands what loops without any of this do: keep whatever came out higher in one run than the best number so far.
+Beside it stands what loops without any of this do: keep whatever is higher in one run than the best number so far.
 """
 
 from __future__ import annotations

@@ -68,8 +68,8 @@ def test_a_call_prints_a_table_and_leaves_its_pages(capsys: pytest.CaptureFixtur
     ):
         assert (folder / name).is_file(), name
     notes = (folder / "notes/p001.txt").read_text()
-    for head in ("Summary", "Derived batch", "Throughput", "Key metrics", "Trainer statistics", "Utilisation", "Context",
-                 "Diagnosis", "Action taken", "Rationale", "Checks", "Next steps"):  # fmt: skip
+    for head in ("Summary", "Derived batch", "Throughput", "Key metrics", "Trainer statistics", "Utilisation",
+                 "Context", "Diagnosis", "Action taken", "Rationale", "Checks", "Next steps"):  # fmt: skip
         assert head in notes, head
     best = json.loads((folder / "best.json").read_text())
     assert best["config"] == "p001"
@@ -117,7 +117,7 @@ def test_what_was_refuted_is_not_tried_again():
 
 
 def child(before: bool) -> bool:
-    """Goes on with the loop in a process of its own, which is killed at its first event: whether that came to an end."""
+    """Goes on in a process of its own, which is killed at its first event: whether the loop was at its end."""
     pid = os.fork()
     if pid == 0:
         real = Journal.add

@@ -2,8 +2,8 @@
 
 Before four changes were measured there is nothing to go by but bounds (the random policy, the highest return), which
 promise nothing and are not counted. After that: their mean and the 95 % interval of one more of the same kind,
-Student's t: mean ± t sd sqrt(1 + 1/n). Changes of the same keys are taken where there are four of them. Everything comes from
-what runs logged, not from the hidden evaluation that will judge the prediction.
+Student's t: mean ± t sd sqrt(1 + 1/n). Changes of the same keys are taken where there are four of them. Everything
+comes from what runs logged, not from the hidden evaluation that will judge the prediction.
 """
 
 from __future__ import annotations

@@ -105,7 +105,7 @@ def pointers(loop: Looping, trial: Trial) -> None:
 
 
 def prune(loop: Looping) -> None:
-    """Delete the checkpoints that are not wanted: `best` keeps those of the best config, `latest` also the last ones."""
+    """Delete checkpoints that are not wanted: `best` keeps those of the best config, `latest` also the last ones."""
     wanted = {loop.state.best, "base"} | (
         {loop.state.trials[-1].name} if loop.plan.save_strategy == "latest" else set()
     )
