@@ -8,7 +8,8 @@ what the next ones are held against. So:
 - `decide`: fresh seeds of the change against runs of the present best that had no part in choosing it. It is kept if
   the interval of the project's answers (compare_means) leaves out 0 at that error, if the difference is beyond the
   noise floor (what two groups of this size differ by, the spread pooled over all runs, kept or not), and if it
-  matters.
+  matters. Half of its error goes to a first decision; where that cannot tell and the change is still ahead, as many
+  fresh seeds again are paid for, and the other half decides by all of them.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from relab.stats.student import t_quantile
 
 FIRST = 0.8  # of the error that is left goes to the next block of proposals
 WORTH = 0.5  # standard errors by which the first seeds must be ahead to be worth more
+AHEAD = 2.0  # standard errors by which fresh seeds that cannot tell must be ahead to be worth as many again
 FLAT = 1e-9  # of the largest number: a spread below this is none
 ANY = (-math.inf, math.inf)
 
@@ -44,6 +46,9 @@ def by_chance(tests: Sequence[int], block: int, error: float = 0.05) -> float:
     return math.fsum(share(k, block, error) for k in tests)
 
 
+LOOKS = 2  # decisions about a proposal at most: each may spend half of its share
+
+
 class Spread(NamedTuple):
     """The standard deviation between seeds, pooled over all groups of runs, and on how many it rests."""
 
@@ -61,6 +66,11 @@ def pooled(groups: Sequence[np.ndarray]) -> Spread:
     freedom = sum(len(x) - 1 for x in good if len(x) > 1)
     squares = sum(float(((x - x.mean()) ** 2).sum()) for x in good if len(x) > 1)
     return Spread(math.sqrt(squares / freedom) if freedom else math.nan, freedom)
+
+
+def standard_error(base: np.ndarray, mine: np.ndarray) -> float:
+    """Of the difference of two means, each side by its own spread: a change may vary far more than the base."""
+    return math.sqrt(sum(float(np.var(x, ddof=1)) / len(x) for x in (base, mine) if len(x) > 1))
 
 
 def floor(spread: Spread, n: int, m: int, alpha: float) -> float:
@@ -95,6 +105,11 @@ class Decision(NamedTuple):
     floor: float
     alpha: float  # one-sided
     reason: str  # a key of REASONS
+
+
+def ahead(decision: Decision, error: float, smallest: float) -> bool:
+    """Whether more seeds may still tell: it is ahead by two standard errors or more, and by what matters."""
+    return not decision.keep and decision.delta >= max(AHEAD * error, smallest) and decision.delta > 0
 
 
 REASONS = {

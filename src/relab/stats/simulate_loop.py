@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
@@ -82,33 +83,59 @@ def _row(shape: str, effect: str, made: list[Made], naive_keeps: list[int]) -> R
                float(np.mean([one.runs for one in made])), float(np.mean(naive_keeps)), len(made))  # fmt: skip
 
 
+@dataclass
+class Simulated:
+    """A loop under way: what its best config is truly worth, and the made-up runs of every config."""
+
+    rng: np.random.Generator
+    draw: Draw
+    level: float = 0.0
+    best: int = 0
+    base: np.ndarray = field(default_factory=lambda: np.zeros(0))  # runs of the best that had no part in choosing it
+    groups: dict[int, np.ndarray] = field(default_factory=dict)  # config -> all its runs
+    runs: int = 0
+
+    def make(self, config: int, n: int, level: float) -> np.ndarray:
+        new = self.draw(self.rng, n, level)
+        self.groups[config] = np.concatenate([self.groups.get(config, np.zeros(0)), new])
+        self.runs += n
+        return new
+
+    def first_look(self, runs: np.ndarray) -> bool:
+        return keeping.first_look(self.base, runs, keeping.pooled([*self.groups.values()])).go_on
+
+    def decide(self, k: int, mine: float) -> bool:
+        """One decision about fresh runs, a second where the first cannot tell."""
+        alpha, fresh = keeping.share(k, PROPOSALS, ERROR) / keeping.LOOKS, np.zeros(0)
+        for _ in range(keeping.LOOKS):
+            fresh = np.concatenate([fresh, self.make(k, CONFIRM, mine)])
+            self.base = np.concatenate([self.base, self.make(self.best, AGAIN, self.level)])
+            spread = keeping.pooled([*self.groups.values()])
+            delta = float(fresh.mean() - self.base.mean())
+            if delta > keeping.floor(spread, len(self.base), len(fresh), alpha):
+                made = keeping.decide(self.base, fresh, alpha, spread)
+            else:  # it cannot be kept, whatever its interval is
+                made = keeping.Decision(False, delta, 0.0, 0.0, 0.0, alpha, "floor")
+            if made.keep or not keeping.ahead(made, keeping.standard_error(self.base, fresh), 0.0):
+                break
+        return made.keep
+
+
 def one_loop(rng: np.random.Generator, draw: Draw, effect: float) -> Made:
     """Twenty proposals against a best that moves on."""
-    level, base = 0.0, draw(rng, NOISE, 0.0)
-    groups, runs = [base], NOISE
-    kept = {False: 0, True: 0}
-    better = 0
+    loop, kept, better = Simulated(rng, draw), {False: 0, True: 0}, 0
+    loop.base = loop.make(0, NOISE, 0.0)
     for k in range(1, PROPOSALS + 1):
         real = effect > 0 and k % EVERY == 0
         better += real
-        mine = level + effect * real
-        first = draw(rng, FIRST, mine)
-        groups.append(first)
-        runs += FIRST
-        if not keeping.first_look(base, first, keeping.pooled(groups)).go_on:
+        mine = loop.level + effect * real
+        if not loop.first_look(loop.make(k, FIRST, mine)) or not loop.decide(k, mine):
             continue
-        fresh, again = draw(rng, CONFIRM, mine), draw(rng, AGAIN, level)
-        base, runs = np.concatenate([base, again]), runs + CONFIRM + AGAIN
-        groups += [fresh, again]
-        if not keeping.decide(base, fresh, keeping.share(k, PROPOSALS, ERROR), keeping.pooled(groups)).keep:
-            continue
-        stands = draw(rng, NOISE, mine)
-        runs += NOISE
-        groups.append(stands)
-        if keeping.first_look(base, stands, keeping.pooled(groups)).go_on:
+        stands = loop.make(k, NOISE, mine)
+        if loop.first_look(stands):
             kept[real] += 1
-            level, base = mine, stands
-    return Made(kept[False], kept[True], better, runs)
+            loop.level, loop.base, loop.best = mine, stands, k
+    return Made(kept[False], kept[True], better, loop.runs)
 
 
 def naive(rng: np.random.Generator, draw: Draw, effect: float) -> int:

@@ -146,7 +146,8 @@ class Looping:
 
     def finish(self, trial: Trial) -> None:
         """Every stage that is left of it."""
-        steps = {"first": self.look_first, "confirm": self.confirm, "stands": self.measure_again, "score": self.score}
+        steps = {"first": self.look_first, "confirm": self.confirm, "further": self.confirm_further,
+                 "stands": self.measure_again, "score": self.score}  # fmt: skip
         while (stage := trial.stage) != "done":
             steps[stage](trial)
         self.written(self, trial)
@@ -180,18 +181,33 @@ class Looping:
         """Fresh seeds of the change, and some of the present best beside them."""
         cells = self.arms.cells(trial.name, trial.seeds("confirm", self.plan.seeds.confirm))
         again = self.arms.cells(trial.parent, trial.seeds("again", self.plan.seeds.again))
+        self.decide(trial, cells, again, last=False)
+
+    def confirm_further(self, trial: Trial) -> None:
+        """As many fresh seeds again, where the first ones were ahead and could not tell; all of them decide."""
+        assert trial.further is not None
+        seeds = [*trial.further["seeds"], *trial.seeds("further", self.plan.seeds.confirm)]
+        again = [*trial.further["again"], *trial.seeds("again_further", self.plan.seeds.again)]
+        self.decide(trial, self.arms.cells(trial.name, seeds), self.arms.cells(trial.parent, again), last=True)
+
+    def decide(self, trial: Trial, cells: list[Cell], again: list[Cell], last: bool) -> None:
         self.arms.run([*cells, *again])
-        base = [*self.base_cells(trial), *again]
-        alpha = keeping.share(trial.k, self.plan.proposals, self.plan.error)
-        made = keeping.decide(self.arms.values(base), self.arms.values(cells), alpha, self.arms.spread(cells, again),
-                              self.plan.smallest_effect, self.arms.bounds())  # fmt: skip
+        base = self.arms.values([*self.base_cells(trial), *again])
+        mine = self.arms.values(cells)
+        alpha = keeping.share(trial.k, self.plan.proposals, self.plan.error) / keeping.LOOKS
+        made = keeping.decide(
+            base, mine, alpha, self.arms.spread(cells, again), self.plan.smallest_effect, self.arms.bounds()
+        )
         void = self.void(cells)
-        self.journal.add("decided", k=trial.k, seeds=[c.seed for c in cells], again=[c.seed for c in again],
-                         **made._asdict() | {"keep": bool(made.keep and not void)}, n=[len(base), len(cells)],
-                         void=void)  # fmt: skip
-        word = "kept, if other seeds bear it out" if made.keep and not void else "not kept"
+        error = keeping.standard_error(base, mine)
+        more = not last and not void and keeping.ahead(made, error, self.plan.smallest_effect)
+        keep = bool(made.keep and not void)
+        row = made._asdict() | {"keep": keep, "error": error, "n": [len(base), len(mine)], "void": void}
+        self.journal.add("further" if more else "decided", k=trial.k, seeds=[cell.seed for cell in cells],
+                         again=[cell.seed for cell in again], **row)  # fmt: skip
+        word = "kept, if other seeds bear it out" if keep else "as many fresh seeds again" if more else "not kept"
         why = void or keeping.REASONS[made.reason]
-        self.arms.tell(f"  {len(cells)} fresh seeds against {len(base)}: {made.delta:+.4g} [{made.low:+.4g},"
+        self.arms.tell(f"  {len(mine)} fresh seeds against {len(base)}: {made.delta:+.4g} [{made.low:+.4g},"
                        f" {made.high:+.4g}], noise floor {number(made.floor)}; {word}: {why}")  # fmt: skip
 
     def measure_again(self, trial: Trial) -> None:
@@ -273,5 +289,5 @@ def facts(loop: Looping) -> Document:
 
 def trial_facts(t: Trial) -> Document:
     return {"k": t.k, "name": t.name, "parent": t.parent, "verdict": t.verdict, "source": t.proposal["source"],
-            "diff": t.proposal["diff"], "predicted": t.proposal["predicted"], "first": t.first, "decided": t.decided,
-            "stands": t.stands, "score": (t.scored or {}).get("score")}  # fmt: skip
+            "diff": t.proposal["diff"], "predicted": t.proposal["predicted"], "first": t.first, "further": t.further,
+            "decided": t.decided, "stands": t.stands, "score": (t.scored or {}).get("score")}  # fmt: skip

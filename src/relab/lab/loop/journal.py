@@ -8,6 +8,7 @@ written down yet is worked out again, from the same runs, to the same result.
     proposed   a change passed its checks
     refused    a change did not, and why; nothing ran
     first      its first seeds are there: go on, or not
+    further    its fresh seeds cannot tell, and it is ahead: as many again are worth their time
     decided    its fresh seeds are there: keep it, or not
     stands     a kept change on yet other seeds: it stands, or is withdrawn
     scored     its prediction against what was measured
@@ -31,7 +32,7 @@ from relab.record.run_folder import now
 
 FILE = "journal.jsonl"
 STRIDE = 1000  # seeds of a proposal: k * 1000 and on
-OFFSETS = {"first": 0, "confirm": 100, "again": 200, "stands": 300}
+OFFSETS = {"first": 0, "confirm": 100, "further": 200, "again": 300, "again_further": 400, "stands": 500}
 
 Cell = tuple[str, int]  # config, seed
 
@@ -44,6 +45,7 @@ class Trial:
     parent: str
     proposal: Document
     first: Document | None = None
+    further: Document | None = None
     decided: Document | None = None
     stands: Document | None = None
     scored: Document | None = None
@@ -54,11 +56,11 @@ class Trial:
 
     @property
     def stage(self) -> str:
-        """What is to be done next: first, confirm, stands, score, done."""
+        """What is to be done next: first, confirm, further, stands, score, done."""
         if self.first is None:
             return "first"
         if self.first["go_on"] and self.decided is None:
-            return "confirm"
+            return "confirm" if self.further is None else "further"
         if self.decided is not None and self.decided["keep"] and self.stands is None:
             return "stands"
         return "score" if self.scored is None else "done"
@@ -150,7 +152,7 @@ FOLDS: dict[str, Fold] = {
     "refused": lambda state, row: state.refused.append(row),
     "void": lambda state, row: state.void.append(row),
     "restored": lambda state, row: state.restored.append(row),
-    "first": _set("first"), "decided": _set("decided"), "stands": _set("stands"), "scored": _set("scored"),
+    **{event: _set(event) for event in ("first", "further", "decided", "stands", "scored")},
     "ended": lambda state, row: None,
 }  # fmt: skip
 
