@@ -24,7 +24,7 @@ from relab.config import layers
 from relab.config.base import require
 from relab.lab.experiment import cells as runs
 from relab.lab.experiment.cells import Cell, check_own, check_same
-from relab.lab.loop import deciding, dropped, lock, sampler
+from relab.lab.loop import deciding, dropped, lock, sampler, start
 from relab.lab.loop import plan as plans
 from relab.lab.loop.arms import Arms, Tell
 from relab.lab.loop.foresee import scored
@@ -257,6 +257,7 @@ def prepare(plan: Loop, folder: Path, workers: int, tell: Tell = print) -> Loopi
     if journal.state.begin is None:
         journal.add("begin", mode=plan.mode, decides=plan.decides, sampler=sampler.name_of(plan), hidden=plan.hidden)
     arms = Arms(plan, folder, journal, workers, tell)
+    start.check(plan, folder, arms.settings(BASE), arms.trust)
     return Looping(arms, Proposer(arms))
 
 

@@ -87,7 +87,7 @@ class Loop:
     stop_on: tuple[str, ...] = ()
     look_every: float = 15.0
     resume_mode: str = "fresh"  # fresh | continue: whether proposals begin with weights
-    resume_from: str = "best"  # latest | best | RUN@STEP, with `continue`
+    resume_from: str | None = None  # with `continue`: RUN@latest, RUN@best or RUN@STEP, what every run begins with
     save_strategy: str = "all"  # all | best | latest: whose checkpoints stay
     mode: str = "full"
     log: str | None = None
@@ -224,6 +224,7 @@ def check_own(x: Loop, path: Path) -> None:
     wrong = [key for key in ("resume", "resume_command", "evaluate") if getattr(x, key)]
     require(not wrong, f"`{wrong[0] if wrong else ''}` goes with `command`; relab's own runs resume and are judged by"
                        " themselves")  # fmt: skip
+    check_start(x)
     flat = layers.flatten(resolved(x))
     leaves = layers.schema(str(flat["algo.name"]), str(flat["env.name"]))
     for each in x.policy.allow:
@@ -234,9 +235,23 @@ def check_own(x: Loop, path: Path) -> None:
     x.policy.limits(flat)
 
 
+def check_start(x: Loop) -> None:
+    """Weights that every run begins with, the base's too: a change is not helped by training that others lack."""
+    on = x.resume_mode == "continue"
+    word = x.resume_from or ""
+    require(on == bool(word), "`resume_mode: continue` and `resume_from: RUN@best` (or @latest, @STEP) go together, but got"
+            f" resume_mode: {x.resume_mode} and resume_from: {word or 'nothing'}")  # fmt: skip
+    name = word.rpartition("@")[2]
+    good = not on or ("@" in word and (name in ("latest", "best") or name.isdecimal()))
+    require(good, f"`resume_from` must be RUN@latest, RUN@best or RUN@STEP, but is {word!r:.80}")
+    both = [key for key in ("start_from", "start_parts") if key in layers.flatten(x.base)]
+    require(not (on and both), "`base` and `resume_from` both say what runs begin with: leave one of them out")
+
+
 def resolved(x: Loop) -> Settings:
     """The base with every setting, without a seed; or what fills a command's placeholders."""
-    e = x.experiment({BASE: {}})
+    start = {"start_from": x.resume_from} if x.resume_mode == "continue" else {}
+    e = x.experiment({BASE: start})
     if x.command:
         return e.settings(BASE)
     from relab.lab.experiment.cells import variant_settings
