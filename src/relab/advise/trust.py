@@ -1,4 +1,4 @@
-"""May a checkpoint that is called the best be gone on with? A ledger of what speaks for it; a gap is a reason to refuse.
+"""May a checkpoint that is called the best be gone on with? A ledger of what speaks for it; a gap is a refusal.
 
     range       its number is one that the metric can have (a success rate of 1,715 is none)
     evaluated   the record holds the evaluation that it was chosen by, with that number
@@ -62,8 +62,8 @@ class Ledger:
         if not gaps:
             return ""
         why = "; ".join(f"{entry.name}: {entry.text}" for entry in gaps)
-        return (f"the best checkpoint of {self.run} must not be gone on with ({why}); name another one (RUN@latest, RUN@STEP),"
-                f" or evaluate it afresh: `relab eval {self.run} --checkpoint best --episodes 100`")  # fmt: skip
+        return (f"the best checkpoint of {self.run} must not be gone on with ({why}); name another (RUN@latest,"
+                f" RUN@STEP), or evaluate it afresh: `relab eval {self.run} --checkpoint best --episodes 100`")  # fmt: skip
 
     def to_dict(self) -> Document:
         return {"run": self.run, "best": self.best, "trusted": not self.gaps(strict=True),
@@ -71,7 +71,7 @@ class Ledger:
 
 
 def ledger(folder: Path, settings: Mapping[str, Any] | None = None, fresh: Document | None = None) -> Ledger:
-    """Of a run of relab's own; `settings` are those of the run that is to begin with it, `fresh` an evaluation made now."""
+    """Of relab's own run; `settings` are those of the run that is to begin with it, `fresh` an evaluation made now."""
     name = folder.resolve().name
     try:
         best, run = read_json(folder, "checkpoints/best.json"), load(folder)
@@ -109,16 +109,19 @@ def _evaluated(run: History, best: Mapping[str, Any], mode: str) -> Entry:
         )
     rows = [e for e in evaluations(run.evals, mode) if e.step == step]
     known = [e.success if _key(best) == "success" else e.mean for e in rows]
-    there = any(x is not None and is_number(best.get("value")) and math.isclose(x, best["value"], rel_tol=1e-6, abs_tol=1e-9)
-                for x in known)  # fmt: skip
+    value = best.get("value")
+    same = [
+        x for x in known if x is not None and is_number(value) and math.isclose(x, value, rel_tol=1e-6, abs_tol=1e-9)
+    ]
+    there = bool(same)
     said = f"step {step:,}" if isinstance(step, int) else "its step"
     return Entry("evaluated", there, f"{said} of its record {'has' if there else 'does not have'} that evaluation")
 
 
 def _again(run: History, best: Mapping[str, Any], mode: str, fresh: Document | None) -> Entry:
     """The last fresh evaluation of this checkpoint: just made, or an event of the run (`relab eval`)."""
-    events = [row for row in run.events if (row.get("kind") or row.get("event")) == "evaluation" and row.get("step") == best.get("step")
-              and not row.get("changes")]  # fmt: skip
+    rows = [row for row in run.events if (row.get("kind") or row.get("event")) == "evaluation"]
+    events = [row for row in rows if row.get("step") == best.get("step") and not row.get("changes")]
     modes = (fresh or (events[-1] if events else {})).get("modes")
     facts = modes.get(mode) if isinstance(modes, dict) else None
     value = facts.get(_key(best)) if isinstance(facts, dict) else None

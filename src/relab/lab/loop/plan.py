@@ -239,8 +239,8 @@ def check_start(x: Loop) -> None:
     """Weights that every run begins with, the base's too: a change is not helped by training that others lack."""
     on = x.resume_mode == "continue"
     word = x.resume_from or ""
-    require(on == bool(word), "`resume_mode: continue` and `resume_from: RUN@best` (or @latest, @STEP) go together, but got"
-            f" resume_mode: {x.resume_mode} and resume_from: {word or 'nothing'}")  # fmt: skip
+    require(on == bool(word), "`resume_mode: continue` and `resume_from: RUN@best` (or @latest, @STEP) go together, but"
+            f" got resume_mode: {x.resume_mode} and resume_from: {word or 'nothing'}")  # fmt: skip
     name = word.rpartition("@")[2]
     good = not on or ("@" in word and (name in ("latest", "best") or name.isdecimal()))
     require(good, f"`resume_from` must be RUN@latest, RUN@best or RUN@STEP, but is {word!r:.80}")
