@@ -63,7 +63,7 @@ class Ledger:
             return ""
         why = "; ".join(f"{entry.name}: {entry.text}" for entry in gaps)
         return (f"the best checkpoint of {self.run} must not be gone on with ({why}); name another (RUN@latest,"
-                f" RUN@STEP), or evaluate it afresh: `relab eval {self.run} --checkpoint best --episodes 100`")  # fmt: skip
+                f" RUN@STEP), or evaluate it: `relab eval {self.run} --checkpoint best --episodes 100`")  # fmt: skip
 
     def to_dict(self) -> Document:
         return {"run": self.run, "best": self.best, "trusted": not self.gaps(strict=True),
