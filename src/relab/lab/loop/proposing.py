@@ -202,7 +202,7 @@ class Proposer:
         start = settings.get("start_from")
         policy.refuse(idea.resume_from in (None, start), f"`resume_from` is {idea.resume_from}, but its parent began"
                       f" with {start or 'fresh weights'}: what was trained before would be a larger budget. Begin a"
-                      " loop of its own with `resume_mode: continue`, so that the base begins there as well")  # fmt: skip
+                      " loop of its own with `resume_mode: continue`: its base begins there as well")  # fmt: skip
         policy.refuse(
             again is None, f"{diff_text(idea.change)} was tried in this loop and not kept; try something else"
         )
