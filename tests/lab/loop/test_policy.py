@@ -181,7 +181,7 @@ def test_the_change_itself_is_refused_too_by_two_checks_of_their_own(parent, ove
 def loop(tmp_path: Path, more: str = "") -> plan.Loop:
     path = tmp_path / "l.yaml"
     more_keys = ", algo.epochs: {low: 1, high: 12, int: true}, algo.activation: [tanh, relu]}}"
-    path.write_text(f"{FILE.replace('true}}', 'true}' + more_keys)}sampler: sobol\n{more}")
+    path.write_text(f"{FILE.replace('true}}}', 'true}' + more_keys)}sampler: sobol\n{more}")
     return plan.load(path)
 
 
