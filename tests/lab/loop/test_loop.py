@@ -25,7 +25,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def rows(without: tuple[str, ...] = ("time",)) -> list[dict]:
     """The journal but for the clock."""
-    return [{k: v for k, v in row.items() if k not in without} for row in read_jsonl("loops/l/journal.jsonl")[0]]
+    return [{k: v for k, v in row.items() if k not in without} for row in read_jsonl("loops/l/journal")[0]]
 
 
 def steady(row: dict) -> dict:
@@ -159,7 +159,7 @@ def test_half_a_row_of_the_journal_is_cut_off():
     write(x=0.1)
     looping = prepare()
     looping.go(0)
-    path = Path("loops/l/journal.jsonl")
+    path = Path("loops/l/journal")
     whole = path.read_bytes()
     path.write_bytes(whole + b'{"event": "propo')
     again = prepare()

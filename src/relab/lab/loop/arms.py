@@ -1,6 +1,6 @@
 """Which runs does a loop have, how are missing ones made, and what did they come to?
 
-loops/NAME/loop.yaml, lock.json, journal.jsonl      what was asked, the locked evaluator, what happened
+loops/NAME/loop.yaml, lock.json, journal      what was asked, the locked evaluator, what happened
 loops/NAME/variants/p003.yaml                       the whole resolved settings of each config
 loops/NAME/proposals/p003.yaml                      each proposal as a next_config.yaml against a run of its parent
 loops/NAME/runs/p003-s3000                          one run folder per config and seed

@@ -268,7 +268,7 @@ def keep(plan: Loop, folder: Path) -> None:
     for other in ("experiment.yaml", "sweep.yaml"):
         require(not (folder / other).exists(), f"{folder} belongs to another kind of plan ({other}); choose another"
                                                " --name or --root")  # fmt: skip
-    if path.exists() and (folder / "journal.jsonl").exists():
+    if path.exists() and (folder / "journal").exists():
         before, now = layers.read_yaml(path), layers.parse_yaml(text)
         check_same(before, now, plans.GROWS, folder, "loop")
     folder.mkdir(parents=True, exist_ok=True)

@@ -30,7 +30,7 @@ from relab.base.jsonl import encode, last_line, open_append, read_jsonl, write_r
 from relab.lab.loop.plan import BASE
 from relab.record.run_folder import now
 
-FILE = "journal.jsonl"
+FILE = "journal"  # JSON lines; no ending that would make it a log of runs
 STRIDE = 1000  # seeds of a proposal: k * 1000 and on
 OFFSETS = {"first": 0, "confirm": 100, "further": 200, "again": 300, "again_further": 400, "stands": 500}
 
