@@ -20,7 +20,7 @@ from where import ROOT
 SRC, TESTS = ROOT / "src" / "relab", ROOT / "tests"
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 GUESTS = {"pandas", "stable-baselines3"}  # used where the user has them: .to_pandas(), the logger's callback
-TOOLS = {"pytest-xdist", "ruff", "mypy", "build", "ipykernel"}  # called, not imported
+TOOLS = {"pytest-xdist", "ruff", "mypy", "build", "ipykernel", "httpx2"}  # called, not imported
 OPTIONAL = PROJECT["optional-dependencies"]
 EXTRAS = ("train", "optuna", "mujoco")  # what users may want on top
 

@@ -13,7 +13,7 @@ from relab.base.near import hint
 from relab.commands.table import COMMANDS, function_of
 
 GROUPS = {
-    "Read": ("examine", "compare", "report", "note", "diff", "runs", "explain"),
+    "Read": ("examine", "compare", "report", "note", "diff", "runs", "explain", "serve"),
     "Run": ("train", "resume", "experiment", "sweep", "next", "loop", "queue"),
     "More": ("convert", "doctor"),
 }
@@ -23,6 +23,7 @@ REST = (  # told by `relab help --all`
     "video",
     "gate",
     "capture",
+    "watch",
     "coverage",
     "faults",
     "probe",

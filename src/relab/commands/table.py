@@ -26,6 +26,8 @@ COMMANDS = {
     "next": "propose the next run, as a change of settings with its reasons",
     "diff": "config keys that differ between two runs, biggest change first",
     "runs": "list, find, name, tag, archive, delete runs; disk use",
+    "serve": "the dashboard: runs, curves, findings, comparisons in a browser",
+    "watch": "one run while it trains: rows, evaluations, findings, in the terminal",
     "completion": "a script that completes commands and settings in the shell",
     "doctor": "check install, cores, threads, GPU, folders, formats and runs here",
 }
