@@ -29,6 +29,7 @@ COMMANDS = {
     "serve": "the dashboard: runs, curves, findings, comparisons in a browser",
     "watch": "one run while it trains: rows, evaluations, findings, in the terminal",
     "completion": "a script that completes commands and settings in the shell",
+    "mcp": "the same answers for programs: Model Context Protocol",
     "doctor": "check install, cores, threads, GPU, folders, formats and runs here",
 }
 
