@@ -31,7 +31,7 @@ from relab.train.kernels.jit import compiled
 from relab.train.rollout import Policy
 
 __all__ = ["CLOCK", "WHOLE", "Even", "State", "borrowed", "close", "first_time", "follow_weights", "init", "iterate",
-           "load_agent", "make_agent"]  # fmt: skip
+           "load_agent", "make_agent", "resets"]  # fmt: skip
 CLOCK = "agent_steps"
 WHOLE = True  # half of another run's world model would be worse than none
 BETAS = (0.9, 0.999)
@@ -82,6 +82,11 @@ def close(s: State) -> None:
     """The run is over, or interrupted: no process may stay behind."""
     if isinstance(s.gathering, Remote):
         s.gathering.close()
+
+
+def resets(cfg: Any) -> str:
+    """A collector of its own has no checkpoint."""
+    return "the collector's worlds, which begin new episodes" if cfg.collector == "own" else ""
 
 
 def borrowed(cfg: Any) -> tuple[str, ...]:
