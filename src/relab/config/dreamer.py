@@ -76,6 +76,8 @@ class Dreamer(Discounted):
     entropy_final: float | None = None  # its weight at the end of the run, along a cosine; null: it stays
     norm_return: bool = True  # advantages are divided by the 5th to 95th percentile of returns, by 1 at least
     acting_rate: float = 1.0  # share of the weights that those which act take over after each update; 1: the same act
+    collects: Literal["acting", "learned"] = "acting"  # what acts in training: the weights that are evaluated, or those
+    # that learn; the same where acting_rate=1
     slow_rate: float = 0.02  # share of the critic that its slow copy takes over after each update
     slow_scale: float = 1.0  # weight of the critic's distance to its slow copy; 0: none
     replay_critic: float = 0.3  # weight of the critic's loss on real rewards; 0: dreams only
