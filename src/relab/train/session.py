@@ -41,6 +41,7 @@ COMPANIONS = {  # setting of the run -> "module:make", called with config, envir
 }
 
 
+ALBUM = "relab.train.dream_films:Album"  # keeps a world model's pictures where `record.pictures` asks for them
 COMPLETE = "nothing to do, the run is complete"
 
 
@@ -232,9 +233,7 @@ def mirror(trainer: Trainer) -> None:
     """Whoever else is to hear of every row, as the settings say."""
     record, settings = trainer.record, trainer.cfg.record
     if settings is not None and settings.pictures:
-        from relab.train.dream_films import Album
-
-        trainer.album = Album(trainer)
+        trainer.album = registry.load(ALBUM)(trainer)
     if settings is not None and settings.tensorboard:
         from relab.formats.write.live_board import LiveBoard
 
