@@ -109,7 +109,8 @@ def measured(first: Document, experiment: Mapping[str, Any], w: Words) -> str:
 
 def by_step(first: Document, folder: Path, w: Words) -> Table:
     """The variants' means over seeds at some of the steps at which every run was evaluated, the last among them."""
-    metric, columns = str(first["metric"]), {}
+    metric = str(first["metric"])
+    columns: dict[str, list[dict[float, float]]] = {}  # variant -> its runs, value by step
     for run in _histories(folder):
         column = run.columns.get(metric)
         if metric.startswith("eval/") and column is not None:
