@@ -193,13 +193,13 @@ class Trainer:
         def tell(what: str, done: int, total: int) -> None:
             if (now := time.perf_counter()) - began < QUICK_S or not done:
                 return
-            if (now - began) // PART_EVERY_S > (told[0] - began) // PART_EVERY_S:
-                told[0] = now
+            if (now - began) // PART_EVERY_S > (last[0] - began) // PART_EVERY_S:
+                last[0] = now
                 eta = (now - began) * (total - done) / done
                 self.screen.part({"step": step, "total_steps": self.cfg.total_steps, "axis": self.clock,
                                   "what": what, "done": done, "of": total, "eta_s": eta})  # fmt: skip
 
-        told, step = [began], self.step
+        last, step = [began], self.step
         return tell
 
     def note_profile(self, place: Path | None) -> None:

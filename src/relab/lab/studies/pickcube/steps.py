@@ -92,8 +92,8 @@ def rank(folder: Path, workers: int, say: Say) -> Document:
                          "gain": float(det[-2:].mean() - det[0]), **known})  # fmt: skip
     same = {repr([row[key] for key in ("seed", "gain", "rank", "snr")]): row for row in rows}  # runs that were borrowed
     rows = list(same.values())
-    told = {key: correlation(rows, key) for key in ("rank", "snr")} if len(rows) > 2 else {}
-    return {"runs": rows, **told}
+    both = {key: correlation(rows, key) for key in ("rank", "snr")} if len(rows) > 2 else {}
+    return {"runs": rows, **both}
 
 
 def correlation(rows: list[Document], key: str) -> Document:
