@@ -38,6 +38,11 @@ VERDICTS = {
     "unclear": "too noisy to tell", "worse": "worse than random", "broken": "broke", "short": "too short to tell",
     "unjudged": "not judged", "none": "no result",
 }  # fmt: skip
+INFO = {
+    "why": "how it ended", "heartbeat": "last sign of life", "config_hash": "config (hash)", "memory_mb": "memory",
+    "deterministic": "same bytes each time",
+}  # fmt: skip
+SHORT = {"eval/return_sampled": "return, sampled actions", "eval/success_sampled": "success, sampled actions"}
 REASONS = {"total_steps reached": "ran its whole budget", "stop_at reached": "reached the level it was to stop at"}
 
 
@@ -47,6 +52,11 @@ def metric(name: str) -> str:
     ('evaluated return', 'rollout/my_reward')
     """
     return METRICS.get(name, name.removeprefix("foreign/"))
+
+
+def short(name: str) -> str:
+    """For a place without room: what tells the metric from its neighbours stays."""
+    return SHORT.get(name) or metric(name).partition(",")[0]
 
 
 def in_text(text: str) -> str:
