@@ -113,6 +113,7 @@ class Curve:
     xs: list[str]
     log_y: str  # yes, offer or no
     healthy: list[Stretch] | None = field(default=None, metadata=LEFT_OUT)  # of the first run's algorithm
+    title: str | None = field(default=None, metadata=LEFT_OUT)  # the environment, where a page has several
 
     @property
     def lines(self) -> list[Line]:
@@ -162,7 +163,7 @@ def named(data: Curve, env: str, places: Sequence[int]) -> Curve:
     """With the names of its groups as they stand below a heading that names the environment, and their colours."""
     names = task_names([group.label for group in data.groups], env)
     some = [replace(group, label=names[group.label], place=at) for group, at in zip(data.groups, places, strict=True)]
-    return replace(data, groups=some)
+    return replace(data, groups=some, title=env)
 
 
 def _lead_metric(runs: Sequence[Run]) -> str:
@@ -244,7 +245,7 @@ def log_y(metric: str, unit: str, bundles: Sequence[Bundle], heights: Sequence[L
     everything = [*values, *(level.value for level in heights)]
     if not values or min(everything) <= 0 or max(values) / min(values) <= LOG_SPAN:
         return "no"
-    return "offer" if unit in LINEAR_UNITS or is_return(metric) else "yes"
+    return "offer" if unit in LINEAR_UNITS or metric == "policy/entropy" or is_return(metric) else "yes"
 
 
 # ---- Levels, onset, band

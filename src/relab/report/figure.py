@@ -153,6 +153,8 @@ def _label(axes: Axes, data: curves.Curve, x: str) -> None:
     clock = f" ({_clock(data, x)})" if x == "time" else ""
     axes.set_xlabel(ACROSS.get(x, words.axis(str(data.axis))) + clock, parse_math=False)
     axes.set_ylabel(words.metric(data.metric), parse_math=False)
+    if data.title:  # its onset is named over the frame
+        axes.set_title(data.title, fontsize=9, loc="left", pad=16, parse_math=False)
     axes.spines[["top", "right"]].set_visible(False)
     axes.grid(axis="y", alpha=0.25)
     if axes.get_legend_handles_labels()[0]:

@@ -75,10 +75,10 @@ def shortened(text: str) -> tuple[str, str]:
 def task_of(groups: list[Group]) -> str:
     """PPO on CartPole-v1; several by name, many by their number."""
     flats = [flatten(group.config) for group in groups]
-    algos = list(dict.fromkeys(str(flat["algo.name"]).upper() for flat in flats if flat.get("algo.name")))
+    algos = list(dict.fromkeys(words.algorithm(str(flat["algo.name"])) for flat in flats if flat.get("algo.name")))
     envs = environments(groups)
-    words = [_few(algos, "algorithms"), _few([env for env in envs if env], "environments")]
-    return " on ".join(word for word in words if word)
+    both = [_few(algos, "algorithms"), _few([env for env in envs if env], "environments")]
+    return " on ".join(word for word in both if word)
 
 
 def environments(groups: list[Group]) -> dict[str, list[Group]]:

@@ -31,6 +31,7 @@ from relab.runs.naming import task_names
 
 NAMES = ("report.md", "report.html")
 MAPS = (600, 380)  # width of a sweep's figures on wide and on narrow pages
+TIMELINE = (1200, 380)
 SIZES = {"wide": (760, 300), "narrow": (380, 270), "panel": (600, 320)}
 CALM = 1  # findings up to which the right column has room for the other cards
 CONFIGS = 4  # columns of the settings' card: the key and three configs; more would be cut
@@ -166,6 +167,9 @@ def small(figure: Curve | Picture | drawings.Drawing) -> Markup:
     """A figure of a section: a curve, a picture of a comparison, or a drawing of another kind."""
     if isinstance(figure, Picture):
         return Markup(svg_pictures.draw(figure))
+    if isinstance(figure, drawings.Timeline):
+        wide, narrow = (drawings.timeline(figure, width) for width in TIMELINE)
+        return Markup(f'<div class="shots"><div class="wide">{wide}</div><div class="narrow">{narrow}</div></div>')
     if not isinstance(figure, Curve):
         return Markup(drawings.draw(figure))
     return Markup(svg.curve(figure, 380, 220, svg.View(log_y=figure.log_y == "yes")))

@@ -289,7 +289,7 @@ def not_known(groups: list[Group], examined: Examined) -> list[str]:
     few = min(len(group.distinct) for group in groups)
     if few < 5:
         of = " of a config" if len(groups) > 1 else ""
-        said.append(f"{plural(few, 'seed')}{of}: an answer takes 5")
+        said.append(f"{plural(few, 'seed')}{of}: a comparison needs 5")
     twice = sum(len(group.runs) - len(group.distinct) for group in groups)
     if twice:
         again = (

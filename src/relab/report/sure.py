@@ -27,7 +27,7 @@ def in_words(x: SeedMean, values: Sequence[float]) -> str:
     if x.n == 0:
         return "no finite number"
     if x.n == 1:
-        return f"one seed: no interval{lost}"
+        return f"no interval from one seed{lost}"
     if min(known) == max(known):
         return f"all {x.n} seeds equal: no interval{lost}"
     if not math.isfinite(x.low):

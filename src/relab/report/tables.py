@@ -47,6 +47,7 @@ METRIC_HEAD = [
     "metric", "last", "min", "max", "mean of last k", "slope of last k per 1,000 steps", "k", "not finite",
 ]  # fmt: skip
 ACTIONS = {"det": "Deterministic actions", "sampled": "Sampled actions"}
+ALL = "all"  # what a check of several runs together is told of
 NAMED = 3  # runs that a cell names; more are counted
 SMALL = 8  # small figures on a page
 DETAILED = 24  # runs with sections of their own; more would bury the page
@@ -111,7 +112,8 @@ def passed(examined: Examined) -> str:
 
 def unchecked(gone: Sequence[NotChecked]) -> Table:
     """What is missing, with the rules that wait for it; which runs lack it only where there are several."""
-    rows, several = not_checked(gone), len({each.run for each in gone} - {""}) > 1
+    rows = not_checked(gone)
+    several = len({each.run for each in gone} - {ALL}) > 1 and any(row[2] != ALL for row in rows)
     head = ["missing", "rules that need it", "runs"]
     return table(head[: 2 + several], [row[: 2 + several] for row in rows], "Not checked")
 
@@ -124,9 +126,9 @@ def not_checked(gone: Sequence[NotChecked]) -> list[list[str]]:
         missing = each.missing or "not known"
         rules.setdefault(missing, {})[each.slug] = None
         runs.setdefault(missing, {})[each.run] = None
-    most = len({run for some in runs.values() for run in some})
+    most = len({run for some in runs.values() for run in some} - {ALL})
     return [
-        [missing, ", ".join(slugs), "all" if len(runs[missing]) == most > 1 else _named(list(runs[missing]))]
+        [missing, ", ".join(slugs), ALL if len(runs[missing]) == most > 1 else _named(list(runs[missing]))]
         for missing, slugs in sorted(rules.items(), key=lambda item: -len(item[1]))
     ]
 
@@ -268,11 +270,11 @@ def slope_text(steps: np.ndarray, values: np.ndarray) -> str:
     if not math.isfinite(fit.high):
         return f"{_slope(fit.slope)} (noise not known)"
     half = fit.high - fit.slope
-    return f"{_slope(fit.slope)} ± {half:.2g}" + ("" if abs(fit.slope) > half else " (flat)")
+    return f"{_slope(fit.slope)} ± {_slope(half, 2)}" + ("" if abs(fit.slope) > half else " (flat)")
 
 
-def _slope(value: float) -> str:
-    return f"{value:,.0f}" if 1000 <= abs(value) < 1e6 else f"{value:.3g}"
+def _slope(value: float, digits: int = 3) -> str:
+    return f"{value:,.0f}" if 99.5 <= abs(value) < 1e6 else f"{value:.{digits}g}"
 
 
 def evaluated(run: Run) -> Section | None:

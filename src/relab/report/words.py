@@ -30,6 +30,7 @@ METRICS = {
     "optim/temperature": "temperature",
     "policy/exploration": "exploration rate",
 }
+LETTERS = 4  # of a name that is read letter by letter: PPO, DQN, TRPO
 CODE = re.compile(r"\b[a-z]+/[a-z_0-9]+\b")
 AXES = {"agent_steps": "steps", "env_steps": "steps", "sim_steps": "simulator steps", "iteration": "iterations"}
 VERDICTS = {
@@ -65,6 +66,14 @@ def in_text(text: str) -> str:
     '+12 (final evaluated return, + is better)'
     """
     return CODE.sub(lambda match: METRICS.get(match[0], match[0]), text)
+
+
+def algorithm(name: str) -> str:
+    """
+    >>> algorithm("ppo"), algorithm("dreamer"), algorithm("QR-DQN")
+    ('PPO', 'Dreamer', 'QR-DQN')
+    """
+    return name.upper() if len(name) <= LETTERS else name[:1].upper() + name[1:].replace("_", " ")
 
 
 def both(name: str) -> str:
