@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from relab.base import writers
 from relab.record import history
 from relab.record.run_folder import Record, read_meta
 from relab.record.state import state_of
@@ -56,8 +59,8 @@ def test_one_of_another_machine_lives_by_its_heartbeat(tmp_path: Path) -> None:
 
 
 def copied(tmp_path, started, rows):
-    """A log of another tool whose one file was written just now."""
-    (tmp_path / "progress.csv").write_text("x\n")
+    """A log of another tool whose one file was written just now; some such tools open it for each row."""
+    (tmp_path / "log.csv").write_text("x\n")
     run = history.History(tmp_path, source="tensorboard", meta={"started": started} if started else {})
     elapsed = np.asarray(rows, np.float64)
     run.columns["time/elapsed_s"] = history.Column(np.arange(len(elapsed)), elapsed)
@@ -70,3 +73,34 @@ def test_a_copy_of_an_old_log_is_not_running(tmp_path):
 
 def test_a_log_that_says_no_time_is_taken_for_growing(tmp_path):
     assert state_of(copied(tmp_path, "", np.arange(40.0))) == "running"
+
+
+WRITER = """
+import sys
+with open(sys.argv[1] + "/progress.csv", "w") as log, open(sys.argv[1] + "/monitor.csv", "w") as episodes:
+    print("x", file=log, flush=True)
+    print("x", file=episodes, flush=True)
+    print("there", flush=True)
+    sys.stdin.read()
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/fdinfo").is_dir(), reason="there is no /proc that tells who writes a file")
+def test_a_log_runs_while_its_program_has_it_open_and_not_a_second_longer(tmp_path: Path) -> None:
+    """All files of its first seconds are as old as those of a copy, and files of one that has ended are new as well."""
+    run = history.History(tmp_path, source="sb3")
+    writers.forget()
+    with subprocess.Popen([sys.executable, "-c", WRITER, str(tmp_path)], stdin=subprocess.PIPE,
+                          stdout=subprocess.PIPE) as child:  # fmt: skip
+        assert child.stdout is not None
+        assert child.stdout.readline() == b"there\n"
+        assert state_of(run) == "running"
+        silent = time.time() - 300
+        for name in ("progress.csv", "monitor.csv"):
+            os.utime(tmp_path / name, (silent, silent))
+        assert state_of(run) == "ended", "a notebook keeps files open that nobody writes to any more"
+        for name in ("progress.csv", "monitor.csv"):
+            os.utime(tmp_path / name)
+        child.communicate()
+    writers.forget()
+    assert state_of(run) == "ended"

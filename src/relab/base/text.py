@@ -120,3 +120,22 @@ def duration(seconds: float) -> str:
         return f"{seconds / 86_400:.1f} days"
     minutes, rest = divmod(round(seconds), 60)
     return f"{minutes}m{rest:02d}s" if minutes < 60 else f"{minutes // 60}h{minutes % 60:02d}m"
+
+
+def age(seconds: float) -> str:
+    """How long ago, in one unit; a time in the future is a clock that is wrong."""
+    if seconds > 1e9:
+        return "?"
+    if seconds < -60:
+        return "in the future"
+    for unit, length in (("d", 86400), ("h", 3600), ("min", 60)):
+        if seconds >= 2 * length or (unit != "d" and seconds >= length):
+            return f"{int(seconds // length)} {unit}"
+    return f"{max(int(seconds), 0)} s"
+
+
+def size(count: float) -> str:
+    for unit, length in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if count >= length:
+            return f"{count / length:.3g} {unit}" if count < 1000 * length else f"{count / length:,.0f} {unit}"
+    return f"{int(count)} B"

@@ -9,7 +9,9 @@ from typing import Any
 
 from relab.base.places import cut_short
 from relab.base.places import printable as clean
+from relab.base.text import age as age
 from relab.base.text import cut
+from relab.base.text import size as size
 from relab.runs.listing import Listed, ListedGroup, ListedRun
 
 NAME_WIDTH, TAGS_WIDTH = 44, 40
@@ -98,22 +100,3 @@ def num(value: float) -> str:
     if not math.isfinite(value) or value == 0:
         return f"{value:g}"
     return f"{value:.1f}" if 100 <= abs(value) < 1e6 else f"{value:.3g}"
-
-
-def age(seconds: float) -> str:
-    """How long ago, in one unit; a time in the future is a clock that is wrong."""
-    if seconds > 1e9:
-        return "?"
-    if seconds < -60:
-        return "in the future"
-    for unit, length in (("d", 86400), ("h", 3600), ("min", 60)):
-        if seconds >= 2 * length or (unit != "d" and seconds >= length):
-            return f"{int(seconds // length)} {unit}"
-    return f"{max(int(seconds), 0)} s"
-
-
-def size(count: float) -> str:
-    for unit, length in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
-        if count >= length:
-            return f"{count / length:.3g} {unit}" if count < 1000 * length else f"{count / length:,.0f} {unit}"
-    return f"{int(count)} B"

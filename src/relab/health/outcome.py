@@ -11,7 +11,8 @@ from relab.health.features import RETURN, Key
 from relab.health.rule import Missing
 from relab.health.view import View
 from relab.record import levels
-from relab.runs.verdict import above, pooled
+from relab.runs.apart import pooled
+from relab.runs.verdict import above
 
 
 def moved(view: View) -> float:

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from relab.base.numbers import is_finite
 from relab.record import glossary, levels
-from relab.record.history import History
+
+if TYPE_CHECKING:
+    from relab.record.history import History
 
 ANY = (-math.inf, math.inf)
 Bounds = tuple[float, float]
@@ -19,6 +21,11 @@ Bounds = tuple[float, float]
 
 def bounds_of(history: History, metric: str) -> Bounds:
     """The lowest and highest value of a metric in this run; infinite where nothing is known."""
+    return of_metric(history.meta.get("spec"), metric)
+
+
+def of_metric(spec: Any, metric: str) -> Bounds:
+    """The same by what a record says of its environment (`spec` of its meta.json)."""
     known = glossary.METRICS.get(metric)
     if "success" in metric:
         return 0.0, 1.0
@@ -26,7 +33,6 @@ def bounds_of(history: History, metric: str) -> Bounds:
         return (known.low, known.high) if known is not None else ANY
     if metric not in glossary.RETURNS:  # a spread of returns is no return
         return known.low, known.high
-    spec = history.meta.get("spec")
     return of_spec(spec if isinstance(spec, Mapping) else {})
 
 

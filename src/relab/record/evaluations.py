@@ -25,6 +25,11 @@ class Estimate:
     se: float
     n: int
 
+    @property
+    def df(self) -> float:
+        """Degrees of freedom of the error: how much was seen of the noise that it is told by."""
+        return math.inf
+
 
 @dataclass(frozen=True)
 class Evaluation(Estimate):
@@ -35,6 +40,10 @@ class Evaluation(Estimate):
     length: float = math.nan  # mean
     success: float | None = None  # share; None where an episode does not say
     outcome: str = "return"  # which of the two `mean` is of
+
+    @property
+    def df(self) -> float:
+        return self.n - 1.0 if self.n > 1 else math.inf  # of a single one the neighbours tell it
 
     @property
     def metric(self) -> str:

@@ -13,13 +13,14 @@ from typing import Any
 
 import numpy as np
 
-from relab.base import processes
-from relab.base.places import run_state, true_status
+from relab.base import processes, writers
+from relab.base.places import GROWING_S, STALE_S, run_state, true_status
 from relab.config.views import config_hash, flatten
 from relab.record.history import History
 
 LATE_S = 30.0  # a row may be written so long after the time that it holds
 AT_ONCE_S = 5.0  # between the oldest and the newest file of a folder that was copied
+KEPT_OPEN = re.compile(r"tfevents|monitor\.csv$|^progress\.(csv|json|txt)$|\.wandb$")  # by their tools, until they end
 NAMED = "named "  # how the key of a group begins that its runs' names make
 SEED_IN_NAME = re.compile(r"(?i)(?:^|(?<=[-_./=]))(?:seed|s)[-_=]?([0-9]{1,18})(?=$|[-_./])")
 
@@ -66,9 +67,23 @@ def last_sign(run: History) -> float:
         return _newest(run.folder)
     if _at_its_end(run):
         return 0.0
+    return _last_growth(run)
+
+
+def _last_growth(run: History) -> float:
+    """When another tool's log last grew. Where the kernel shows who writes to it: 0 if nobody does, though its tool has
+    such files open; while somebody does, the next row may take as long as a heartbeat."""
     beside = [e.path for e in _files(run.folder)]
-    newest = growing(beside) and growing(run.files or beside, whole=False)  # all at once: a copy
-    return min(newest, _last_row(run))
+    files = run.files or tuple(Path(path) for path in beside)
+    newest = growing(files, whole=False)
+    if time.time() - newest > STALE_S:
+        return newest
+    writing = writers.written(files)
+    if writing:
+        return min(newest + STALE_S - GROWING_S, time.time())
+    if writing is False and any(KEPT_OPEN.search(file.name) for file in files):
+        return 0.0
+    return min(growing(beside) and newest, _last_row(run))  # all at once: a copy
 
 
 def _at_its_end(run: History, most: float = 0.05) -> bool:

@@ -138,7 +138,7 @@ def curve(
 ) -> Curve:
     """One metric of all groups, by default what they are judged by: lines, bands, levels, onset of the lead finding."""
     runs = [run for group in groups for run in group.runs]
-    metric = metric or _lead_metric(runs)
+    metric = metric or lead_metric(runs)
     entry = glossary.metric(metric) if metric and glossary.known(metric) else None
     beside = replace(line(reference, metric), called=called) if reference is not None else None
     limits = possible(metric, runs)
@@ -166,7 +166,7 @@ def named(data: Curve, env: str, places: Sequence[int]) -> Curve:
     return replace(data, groups=some, title=env)
 
 
-def _lead_metric(runs: Sequence[Run]) -> str:
+def lead_metric(runs: Sequence[Run]) -> str:
     """What the runs are judged by; one evaluation alone is a dot, and the returns of training show the way to it."""
     judged = next((run.verdict.metric for run in runs if run.verdict.metric), "")
     if not judged.startswith("eval/") or any(len(run.verdict.points) > 1 for run in runs):
@@ -197,12 +197,12 @@ def _bundle(group: Group, metric: str, limits: tuple[float, float]) -> Bundle:
 
 def line(run: Run, metric: str) -> Line:
     """One run: evaluations as they were judged, every row of anything else."""
-    steps, values = _points(run, metric)
+    steps, values = points(run, metric)
     places = {name: at.tolist() for name, at in _other_axes(run.history, metric, steps).items()}
     return Line(run.name, run.seed, steps.tolist(), values.tolist(), **places)
 
 
-def _points(run: Run, metric: str) -> tuple[np.ndarray, np.ndarray]:
+def points(run: Run, metric: str) -> tuple[np.ndarray, np.ndarray]:
     if run.verdict.metric == metric and metric.startswith("eval/"):
         points = run.verdict.points
         return np.array([p.step for p in points], np.int64), np.array([p.mean for p in points], np.float64)
@@ -216,14 +216,14 @@ def _points(run: Run, metric: str) -> tuple[np.ndarray, np.ndarray]:
 def _other_axes(run: History, metric: str, steps: np.ndarray) -> dict[str, np.ndarray]:
     axes = {}
     if "data/updates" in run.columns and run.axes.get(metric) != "updates":
-        axes["updates"] = _at(steps, *run.columns["data/updates"])
+        axes["updates"] = at(steps, *run.columns["data/updates"])
     clock = run.columns.get("time/elapsed_s")
     if clock is not None and len(clock.steps):
-        axes["time"] = _at(steps, clock.steps, running(clock.values))
+        axes["time"] = at(steps, clock.steps, running(clock.values))
     return axes
 
 
-def _at(steps: np.ndarray, known: np.ndarray, values: np.ndarray) -> np.ndarray:
+def at(steps: np.ndarray, known: np.ndarray, values: np.ndarray) -> np.ndarray:
     """Between logged rows by interpolation; a run begins at 0."""
     order = np.argsort(known, kind="stable")
     return np.interp(steps, np.append(0, known[order]), np.append(0.0, values[order]))

@@ -28,8 +28,9 @@ from relab.record.history import EARNED, Column, History, end_rows, flaw, measur
 BLOCKS = 10
 ROLLING = {"return/mean_100": 100}  # metric -> episodes that a row is the mean of
 BATCHES = 10  # at least so many batches tell a variance: with fewer, the bends of the curve are taken for noise
-NEAR = 5  # rows on either side of a block that tell its noise, at least
-ROUNDING = 1e-9
+NEAR = 8  # rows on either side of a block that tell its noise, at least
+JUMP = 5.0  # spreads of the rows on both sides: noise alone cuts no seven or more rows so clearly
+ROUNDING, TINY = 1e-9, 1e-300
 FEW = 4  # rows from which a curve's own noise can be told
 NORMAL, ABSOLUTE = 1.4826, 1.2533  # median, mean absolute deviation -> standard deviation of a normal
 RETURNS = (*glossary.RETURNS, "eval/success_det", "eval/success_sampled", "return/success")
@@ -201,8 +202,8 @@ def _rolling(run: History, column: Column, cuts: list[np.ndarray], window: int) 
     steps = np.diff(column.values) * window / np.sqrt(2 * np.clip(new, 1e-9, window))  # each of the spread of episodes
     errors = []
     for cut in cuts:
-        around = max(len(cut), NEAR)
-        near = steps[max(cut[0] - around, 0) : cut[-1] + around]
+        start, stop = around(column.values, cut)
+        near = steps[start : stop - 1]
         near = near[np.isfinite(near)]
         spread = float(np.sqrt(np.mean((near - near.mean()) ** 2))) if len(near) > 1 else math.nan
         played = float(np.minimum(new, window)[max(cut[0] - 1, 0) : cut[-1]].sum())  # a row sees no more of them
@@ -246,14 +247,58 @@ def _batched(values: np.ndarray, cuts: list[np.ndarray]) -> list[float]:
     sizes = [2**i for i in range(20) if i == 0 or len(good) // 2**i >= BATCHES]
     variances = [size * _variance(good, size) for size in sizes]
     overall = variances[0]
-    ties = max(max(variances) / overall, 1.0) if overall > 0 else 1.0
+    if not overall > 0:
+        return [math.sqrt(max(variances) / len(cut)) for cut in cuts]
+    ties = max(max(variances) / overall, 1.0)
     errors = []
     for cut in cuts:
-        near = values[max(cut[0] - len(cut), 0) : cut[-1] + len(cut) + 1]
-        row = max(_variance(near[np.isfinite(near)], 1), overall / 10)
-        own = ties * row if overall > 0 else max(variances)
-        errors.append(math.sqrt(own / len(cut)))
+        start, stop = around(values, cut)
+        cut_off = (start, stop) != _window(values, cut)
+        reach = len(values) if cut_off else len(cut)
+        near = values[max(start, cut[0] - reach) : min(stop, cut[-1] + reach + 1)]
+        errors.append(math.sqrt(_of_row(near[np.isfinite(near)], overall, cut_off) * ties / len(cut)))
     return errors
+
+
+def _of_row(near: np.ndarray, overall: float, cut_off: bool) -> float:
+    """The variance of a row by those near it. Few rows lie close together by chance: the whole curve says how close they
+    may, but not where they are all that is on their level."""
+    own, few = _variance(near, 1), len(near) < BATCHES
+    return own * len(near) / (len(near) - 2) if few and cut_off else max(own, overall / 10 if few else 0.0)
+
+
+def around(values: np.ndarray, cut: np.ndarray) -> tuple[int, int]:
+    """The rows that tell a block's noise: as many on either side of it, up to where the curve jumped to its level.
+
+    >>> around(np.array([90.0, 95, 91, 96, 92, 9, 9.1, 9.2, 9.1, 9]), np.array([8, 9]))
+    (5, 10)
+    """
+    start, stop = _window(values, cut)
+    before, after = values[start : cut[-1] + 1], values[cut[0] : stop][::-1]
+    return start + _jump(before, len(cut)), stop - _jump(after, len(cut))
+
+
+def _window(values: np.ndarray, cut: np.ndarray) -> tuple[int, int]:
+    reach = max(len(cut), NEAR)
+    return max(int(cut[0]) - reach, 0), min(int(cut[-1]) + reach + 1, len(values))
+
+
+def _jump(values: np.ndarray, block: int) -> int:
+    """How many of the first rows are on another level than the block at the end; 0 where none clearly are.
+
+    The cut at which the two sides differ by the most of their own spread, which must be JUMP times as much; FEW - 1 rows
+    must be left, for fewer say nothing of their noise.
+    """
+    n, last = len(values), len(values) - max(block, FEW - 1)
+    if last < 1 or not np.isfinite(values).all():
+        return 0
+    centred = values - values.mean()
+    count = np.arange(1, last + 1)
+    one, two = np.cumsum(centred)[:last], -np.cumsum(centred)[:last]  # sums on either side of each cut
+    within = (centred**2).sum() - one**2 / count - two**2 / (n - count)
+    spread = np.sqrt(np.maximum(within, 0.0) / (n - 2))
+    apart = np.abs(one / count - two / (n - count)) - JUMP * spread
+    return int(count[(apart / (spread + TINY)).argmax()]) if (apart > 0).any() else 0
 
 
 def _variance(values: np.ndarray, size: int) -> float:

@@ -9,15 +9,15 @@ before the fall as it is deep, so that what looks like a fall may be its next sw
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import groupby, pairwise
 
 import numpy as np
 
 from relab.record.evaluations import Estimate
+from relab.runs.apart import Z, clearly, level
 
-Z = 3.0
 HALF = 0.5  # of the gain
 FEWEST = 4  # points of a course that can show a fall
 RECENT = 3  # points at least, or a third of them, in which a dip is a recent one
@@ -41,21 +41,28 @@ def fall_of(points: Sequence[Estimate], nothing: Estimate, rose: bool) -> Fall |
         return None
     smooth = in_a_row(means)
     top = max(range(len(smooth)), key=lambda i: smooth[i])
-    ground, gain = nothing.mean, smooth[top] - nothing.mean
-    near = [p for p in points[max(0, top - 1) : top + 2] if p.mean >= smooth[top]]
-    peak = min(near, key=lambda p: math.inf if math.isnan(p.se) else p.se)  # of those that reached it, the surest
-    if not clearly(gain, peak, nothing) or (top == 0 and means[0] >= smooth[0] and not rose):
-        return None
-    half = ground + HALF * gain
-    way = _straight(points)
-    end = points[-1:] if way > 2 else points[-2:]
-    if any(p.mean > half or not clearly(smooth[top] - p.mean, peak, p) for p in end):
+    gain = smooth[top] - nothing.mean
+    half, way = nothing.mean + HALF * gain, _straight(points)
+    end = means[-1:] if way > 2 else means[-2:]
+    if gain <= 0 or max(end) > half or (top == 0 and means[0] >= smooth[0] and not rose):
         return None
     start = next(i for i in range(top, len(means)) if all(mean <= half for mean in means[i:]))
     began = next(i for i in range(start) if means[i] > half)
-    lost = (smooth[top] - max(p.mean for p in end)) / gain
-    high = means[began : min(start, len(means) - way + 1)] if way else means[began:start]  # on the way down it is no more
-    return Fall(start, lost, half) if way > 3 or _stays(high, means[start:]) else None
+    stop = min(start, len(means) - way + 1) if way else start  # on the way down it is no longer high
+    if not _apart(points, top, half, start, nothing):
+        return None
+    fell = Fall(start, (smooth[top] - max(end)) / gain, half)
+    return fell if way > 3 or _stays(means[began:stop], means[start:]) else None
+
+
+def _apart(points: Sequence[Estimate], top: int, half: float, start: int, nothing: Estimate) -> bool:
+    """Whether what was reached is clear of no learning, and of the low stretch: by the points around the top alone, or,
+    where a few episodes each tell little, by all that were high. Both stretches were picked, from all of the course."""
+    highs = [i for i in range(start) if points[i].mean > half]
+    peaks = [i for i in highs if abs(i - top) <= 1]
+    grounds = [nothing, level(points, range(start, len(points)))]
+    reached = [level(points, places) for places in (peaks, highs) if places]
+    return any(all(_above(high, low, len(points)) for low in grounds) for high in reached)
 
 
 def _straight(points: Sequence[Estimate]) -> int:
@@ -103,13 +110,31 @@ def dipped(points: Sequence[Estimate], ground: float) -> bool:
     if n < FEWEST or last.mean <= ground:
         return False
     recent = range(n - max(RECENT, n // 3), n - 1)
-    lows = [j for j in recent if points[j].mean < half and clearly(last.mean - points[j].mean, last, points[j])]
-    return any(p.mean >= half and clearly(p.mean - points[j].mean, p, points[j]) for j in lows for p in points[:j])
+    return any(_is_dip(points, stretch, half, len(recent)) for stretch in _lows(points, recent, half))
 
 
-def clearly(difference: float, a: Estimate, b: Estimate) -> bool:
-    """More than Z standard errors; an error that is not known is taken as none."""
-    return difference > Z * math.hypot(*(0.0 if math.isnan(e.se) else e.se for e in (a, b)))
+def _lows(points: Sequence[Estimate], recent: range, half: float) -> Iterator[range]:
+    """Each stretch of recent points below a level, and each of its points."""
+    for low, places in groupby(recent, key=lambda i: points[i].mean < half):
+        if low:
+            stretch = list(places)
+            yield range(stretch[0], stretch[-1] + 1)
+            yield from (range(i, i + 1) for i in stretch if len(stretch) > 1)
+
+
+def _is_dip(points: Sequence[Estimate], stretch: range, half: float, looks: int) -> bool:
+    """Whether it lies clearly below what came after it, and below what was reached before."""
+    n, low = len(points), level(points, stretch)
+    high = [i for i in range(n) if points[i].mean >= half]
+    before, after = [i for i in high if i < stretch.start], [i for i in high if i >= stretch.stop]
+    if not before:
+        return False
+    sides = [[n - 1], after], [[max(before, key=lambda i: points[i].mean)], before]
+    return all(any(_above(level(points, side), low, looks) for side in either) for either in sides)
+
+
+def _above(high: Estimate, low: Estimate, looks: int) -> bool:
+    return clearly(high.mean - low.mean, high, low, looks)
 
 
 def crossing(values: np.ndarray, level: float) -> int:

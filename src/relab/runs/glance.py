@@ -6,6 +6,7 @@ A folder of relab's takes a fraction of a millisecond. A run of another tool is 
 from __future__ import annotations
 
 import datetime
+import math
 import os
 import re
 from collections.abc import Iterator
@@ -22,6 +23,8 @@ from relab.base.places import true_status
 from relab.config.base import ConfigError
 from relab.config.coerce import scalar
 from relab.record.evaluations import evaluations, outcome_of
+from relab.record import glossary
+from relab.record.bounds import of_metric
 from relab.record.glossary import RETURNS
 from relab.runs import labels
 from relab.runs.labels import Labels
@@ -60,6 +63,8 @@ class Glance:
     outcome: float | None = None
     error: float | None = None  # standard error of the outcome over episodes
     episodes: int | None = None
+    low: float = -math.inf  # the least and the most that the outcome can be at all
+    high: float = math.inf
     size: int = 0
     settings: Settings = field(default_factory=dict)  # dotted keys, without the seed
     labels: Labels = field(default_factory=Labels)
@@ -95,6 +100,7 @@ def own(folder: bytes, meta: Any = None) -> Glance:
         summary.status = "stale"  # killed, on this machine
     _add_settings(summary, folder, meta)
     _add_outcome(summary, folder, outcome_of(meta))
+    _add_bounds(summary, meta.get("spec"))
     summary.status = true_status(summary.status, not meta.get("logger"), summary.steps, summary.planned)
     return summary
 
@@ -128,6 +134,13 @@ def _add_outcome(summary: Glance, folder: bytes, outcome: str) -> None:
         summary.steps = _step(row.get("step"))
         if any(row.get(name) is not None for name in RETURNS):
             _add_course(summary, folder)
+
+
+def _add_bounds(summary: Glance, spec: Any) -> None:
+    """What the outcome can be, for intervals over seeds; a return under another tool's name is a return."""
+    ours = summary.metric if glossary.known(summary.metric) else "eval/return_det"
+    if summary.metric:
+        summary.low, summary.high = of_metric(spec, ours)
 
 
 def _add_course(summary: Glance, folder: bytes) -> None:
@@ -296,6 +309,7 @@ def _add_history(summary: Glance, run: History, name: str) -> None:
     if is_return(course.metric):
         summary.steps, summary.verdict = steps_of(run), verdict_of(run).kind
         _add_end(summary, course)
+        _add_bounds(summary, spec)
 
 
 def _add_end(summary: Glance, course: Course) -> None:

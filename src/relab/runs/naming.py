@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -68,8 +69,8 @@ def _labels(groups: Sequence[Nameable]) -> list[str]:
             return stems
     if sum(map(bool, stems)) > len(stems) / 2:  # among names, two names are a name
         stems = [stem or _both(group) for stem, group in zip(stems, groups)]
-    by_settings, clashing = _by_settings(groups), _with_stem(groups, stems)
-    return [stem if stem and stems.count(stem) == 1 else clashing.get(i, by_settings[i]) for i, stem in enumerate(stems)]
+    by_settings, clashing, times = _by_settings(groups), _with_stem(groups, stems), Counter(stems)
+    return [stem if stem and times[stem] == 1 else clashing.get(i, by_settings[i]) for i, stem in enumerate(stems)]
 
 
 def _both(group: Nameable) -> str:
@@ -80,7 +81,7 @@ def _both(group: Nameable) -> str:
 def _with_stem(groups: Sequence[Nameable], stems: Sequence[str]) -> dict[int, str]:
     """Of groups whose runs are called alike: that name, and the settings that differ among them alone."""
     texts: dict[int, str] = {}
-    for stem in {stem for stem in stems if stem and 1 < stems.count(stem) < len(stems)}:
+    for stem in [stem for stem, times in Counter(stems).items() if stem and 1 < times < len(stems)]:
         alike = [i for i, each in enumerate(stems) if each == stem]
         configs = [groups[i].config for i in alike]
         keys = _telling(configs, differing(configs))
@@ -133,9 +134,10 @@ def _said(config: Mapping[str, Any], keys: Sequence[str]) -> str:
 
 def _different(texts: list[str], groups: Sequence[Nameable]) -> list[str]:
     """Where nothing that is known sets two apart, the first run's name does."""
-    twice = {text for text in texts if texts.count(text) > 1}
-    named = [f"{text} ({group.names[0]})" if text in twice else text for text, group in zip(texts, groups)]
-    return [f"{name} ({i + 1})" if named.count(name) > 1 else name for i, name in enumerate(named)]
+    times = Counter(texts)
+    named = [f"{text} ({group.names[0]})" if times[text] > 1 else text for text, group in zip(texts, groups)]
+    again = Counter(named)
+    return [f"{name} ({i + 1})" if again[name] > 1 else name for i, name in enumerate(named)]
 
 
 def algo_on_env(group: Nameable) -> str:

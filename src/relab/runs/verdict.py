@@ -2,14 +2,13 @@
 
 Every command reads this verdict. The run's course (course.py) is held against what is known of the task (yardstick.py):
 - at the top, or at the level that is called solved, it learned; where it was there from the first value on, "top";
-- else it learned when it ends above the random policy, by more than Z standard errors and by a gain that matters, and
-  above where it began;
+- else it learned when it ends above the random policy, clearly and by a gain that matters, and above where it began;
 - it lost it when its end has fallen to under half of what it had gained (fall.py); where one point alone is so low, or
   it fell and came back not long ago, or it has swung as far before, it is "unstable", wherever its last point lies;
 - it did not learn when even its upper end (SURE standard errors) is no gain over random that matters, or when its second
   half stays within a twentieth of the way from random to solved; it is worse when its last two points lie below random;
 - what lies between is not told: "unclear". Without a random level the run's own start is all there is, which is said.
-Z is 3, not 2, because the best of many points is high by chance as well.
+What is above what is told in apart.py: few episodes tell little of their noise, and the best of many is high by chance.
 """
 
 from __future__ import annotations
@@ -28,7 +27,8 @@ from relab.record.history import History, measured
 from relab.runs.course import RETURNS as RETURNS
 from relab.runs.course import Course, course_of, course_on
 from relab.runs.course import is_return as is_return
-from relab.runs.fall import RECENT, Fall, clearly, crossing, dipped, fall_of
+from relab.runs.apart import clearly, error_of, pooled, steadied
+from relab.runs.fall import RECENT, Fall, crossing, dipped, fall_of
 from relab.runs.yardstick import Yardstick, yardstick_of
 
 SURE = 2.0  # standard errors: the upper end of what a level may be
@@ -37,6 +37,7 @@ LITTLE = 0.25  # of the way from random to solved
 SHARES = ("eval/success_det", "eval/success_sampled", "return/success", "env/survived")  # 1 is all there is
 HARDLY = 0.05  # of that way: no learning that matters, however clear of noise
 FEW_STEPS = 0.1  # of those with which others published a result: who has not learned by then may still do so
+LATE = 3  # points at the end that are one where each tells little
 FEWEST = 3  # points below which nobody is said not to have learned
 POOR = ("flat", "not", "worse", "unclear", "unstable")
 STILL = ("flat", "unclear")  # no gain, but no loss either
@@ -107,7 +108,7 @@ def verdict_of(run: History) -> Verdict:
     best = max(reversed(good), key=lambda p: p.mean)  # the last of equals: what was lost was lost after it
     solved, level = _first_solved(run, course, yard)
     worse, near, fall = _below_random(run, good, yard), _near_random(good, yard), _fall(run, course, good, yard)
-    kind, stages = _kind(good, best, yard, level, worse, fall), _stages(run)
+    kind, stages = _kind(good, yard, level, worse, fall), _stages(run)
     hardly = (near and kind in ("learned", "part", "flat", "unclear")) or (kind in ("lost", "unstable") and _no_way(best, yard))
     kind = "not" if hardly else kind
     kind = "short" if kind == "not" and _has_hardly_begun(run, course, good) else kind
@@ -120,10 +121,9 @@ def verdict_of(run: History) -> Verdict:
                    early=early, fall=fall, below_random=worse, near_random=near, hardly=hardly)  # fmt: skip
 
 
-def _kind(
-    good: list[Estimate], best: Estimate, yard: Yardstick, level: float | None, worse: bool, fall: Fall | None
-) -> str:
-    first, last = good[0], good[-1]
+def _kind(good: list[Estimate], yard: Yardstick, level: float | None, worse: bool, fall: Fall | None) -> str:
+    sure = steadied(good)
+    first, last = sure[0], sure[-1]
     if len(good) < 2 or not math.isfinite(last.se):
         return "learned" if _beats_random(last, yard) else "short"
     if fall is not None:
@@ -132,21 +132,38 @@ def _kind(
     tops = [yard.at_top(p.mean) or (level is not None and p.mean >= level) for p in good]
     if tops[-1]:
         return "top" if all(tops) else "unstable" if swings else "learned"
-    best = max((p for p in good if above(p, last)), key=lambda p: p.mean, default=best)  # a surer one may be lower
     base, floor = base_of(first, yard.random), yard.random.mean + yard.matters if yard.random else -math.inf
-    if above(last, base) and last.mean > floor:
-        return "unstable" if swings else _kept(last, best, base, "learned")
+    steady = len(good) > LATE and all(p.mean > floor and not above(p, last) for p in sure[-LATE:])
+    kept, ends = _kept(good), [last, *([pooled(good[-LATE:])] if steady else [])]  # three tell more, if they agree
+    if last.mean > floor and any(above(end, base) for end in ends):
+        return "unstable" if swings else kept.word(base, "learned")
     ground = yard.random if first.step > 0 and yard.random else base  # it may have learned before the first value
-    if above(best, ground) and above(best, last) and best.mean > floor:
-        ends_well = yard.random is not None and above(last, yard.random) and last.mean > floor
-        return _kept(last, best, ground, "flat") if ends_well and not swings else "worse" if worse else "unstable"
-    return _against_start(first, last) if yard.random is None else _against_random(good, yard.random, floor, worse)
+    if kept.best is not None and above(kept.best, ground, len(good)) and kept.best.mean > floor:
+        ends_well = yard.random is not None and any(above(end, yard.random) for end in ends) and last.mean > floor
+        return kept.word(ground, "flat") if ends_well and not swings else "worse" if worse else "unstable"
+    return _against_start(first, last) if yard.random is None else _against_random(good, ends, yard.random, floor, worse)
 
 
-def _kept(last: Estimate, best: Estimate, base: Estimate, well: str) -> str:
-    """A run that ends with a gain, and did not fall for good: how much of its best that is."""
-    kept = (last.mean - base.mean) / (best.mean - base.mean)
-    return well if kept >= KEPT_ALL or not above(best, last) else "part" if kept >= KEPT_HALF else "unstable"
+@dataclass(frozen=True)
+class Kept:
+    """The best that lies clearly above the end of a course, none where nothing does, and that end."""
+
+    end: Estimate
+    best: Estimate | None
+
+    def word(self, base: Estimate, well: str) -> str:
+        """How much of it is left, of a run that ends with a gain and did not fall for good."""
+        kept = 1.0 if self.best is None else (self.end.mean - base.mean) / (self.best.mean - base.mean)
+        return well if kept >= KEPT_ALL else "part" if kept >= KEPT_HALF else "unstable"
+
+
+def _kept(good: list[Estimate]) -> Kept:
+    """Point against point, and, where few episodes tell little, three in a row against the last three."""
+    sure, k = steadied(good), len(good)
+    rows = [pooled(good[i : i + LATE]) for i in range(k - LATE)] if k > 2 * LATE else []
+    pairs = [(sure[-1], p) for p in sure] + [(pooled(good[-LATE:]), p) for p in rows]
+    clear = [Kept(end, p) for end, p in pairs if above(p, end, len(pairs))]
+    return max(clear, key=lambda one: one.best.mean if one.best else 0.0, default=Kept(sure[-1], None))
 
 
 def _fall(run: History, course: Course, good: list[Estimate], yard: Yardstick) -> Fall | None:
@@ -186,7 +203,7 @@ def _ends_below(points: Sequence[Estimate], yard: Yardstick) -> bool:
     """An error that is not known is taken as that of one random episode."""
     known = [replace(p, se=p.se if math.isfinite(p.se) else yard.spread) for p in points[-2:]]
     return len(points) >= FEWEST and yard.random is not None and all(
-        p.mean + SURE * _error(p, yard.random) < yard.random.mean for p in known)  # fmt: skip
+        p.mean + SURE * error_of(p, yard.random) < yard.random.mean for p in known)  # fmt: skip
 
 
 def _near_random(good: list[Estimate], yard: Yardstick) -> bool:
@@ -238,7 +255,9 @@ def base_of(first: Estimate, random: Estimate | None) -> Estimate:
     return random if random is not None and random.mean > first.mean else first
 
 
-def _against_random(good: list[Estimate], random: Estimate, floor: float, worse: bool) -> str:
+def _against_random(
+    good: list[Estimate], ends: list[Estimate], random: Estimate, floor: float, worse: bool
+) -> str:
     """A run that did not rise clearly above its start: better than random, worse, as good, or nobody can tell.
 
     That it is as good as random is told by its whole second half, for one evaluation alone is seldom sure enough.
@@ -246,32 +265,20 @@ def _against_random(good: list[Estimate], random: Estimate, floor: float, worse:
     last, late = good[-1], pooled(good[len(good) // 2 :])
     if worse:
         return "worse"
-    if above(last, random) and last.mean > floor:
-        return "flat"
-    return "not" if late.mean + SURE * _error(late, random) <= floor else "unclear"
-
-
-def pooled(points: list[Estimate]) -> Estimate:
-    """Several points as one: their mean."""
-    errors = [p.se for p in points if math.isfinite(p.se)]
-    error = math.hypot(*errors) / len(errors) if errors else math.nan
-    return Estimate(points[-1].step, math.fsum(p.mean for p in points) / len(points), error, sum(p.n for p in points))
+    if last.mean > floor and any(above(end, random) for end in ends):
+        return "learned" if last.mean > good[0].mean and not above(steadied(good)[0], random) else "flat"
+    return "not" if late.mean + SURE * error_of(late, random) <= floor else "unclear"
 
 
 def _against_start(first: Estimate, last: Estimate) -> str:
     """Where nobody knows what a random policy earns."""
-    gain, error = last.mean - first.mean, _error(first, last)
+    gain, error = last.mean - first.mean, error_of(first, last)
     return "not" if above(first, last) else "unclear" if gain > error else "flat"
 
 
-def above(a: Estimate, b: Estimate) -> bool:
-    """Whether a is higher than b by more than Z standard errors of the difference."""
-    return clearly(a.mean - b.mean, a, b)
-
-
-def _error(a: Estimate, b: Estimate) -> float:
-    """Of the difference; what is not known is taken as none."""
-    return math.hypot(*(0.0 if math.isnan(e.se) else e.se for e in (a, b)))
+def above(a: Estimate, b: Estimate, looks: int = 1) -> bool:
+    """Whether a is clearly higher than b; `looks` are the points that one of them was picked from."""
+    return clearly(a.mean - b.mean, a, b, looks)
 
 
 def _first_solved(run: History, course: Course, yard: Yardstick) -> tuple[int | None, float | None]:

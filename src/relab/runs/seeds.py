@@ -1,0 +1,146 @@
+"""Which of the indexed runs differ in the seed alone, and what did they come to? No log is read: the index knows.
+
+The groups are those of grouping.py as far as the index can tell: one set of settings, or one name without its seed where
+a log holds no settings; runs of one config and seed whose numbers part are told apart by their names (identity.py).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from relab.base.documents import Settings
+from relab.record.state import name_key
+from relab.runs import identity, naming
+from relab.runs.index import Index
+from relab.runs.listing import ListedRun, Query, numbers, select
+from relab.runs.naming import Nameable
+from relab.stats import SeedMean, mean_over_seeds
+
+
+@dataclass(frozen=True)
+class SeedGroup:
+    """Runs that differ in the seed alone, with the mean of their outcomes."""
+
+    key: str  # stays the same when runs come and go
+    label: str
+    place: int  # among all groups of the folder: its colour, whatever else is hidden
+    runs: list[ListedRun]
+    settings: Settings = field(default_factory=dict)
+
+    @property
+    def distinct(self) -> list[ListedRun]:
+        """One run per seed, finished ones before others, as grouping.Group has it."""
+        kept: dict[str, ListedRun] = {}
+        for run in sorted(self.runs, key=lambda run: run.state == "finished"):
+            kept[repr(run.seed) if run.seed is not None else run.name] = run
+        chosen = {id(run) for run in kept.values()}
+        return [run for run in self.runs if id(run) in chosen]
+
+    @property
+    def metric(self) -> str:
+        return next((run.metric for run in self.distinct if run.metric), "")
+
+    @property
+    def values(self) -> list[float]:
+        """The outcome of each seed; NaN where a run has none, or is judged by another metric."""
+        metric = self.metric
+        return [run.outcome if run.outcome is not None and run.metric == metric else math.nan for run in self.distinct]
+
+    @property
+    def mean(self) -> SeedMean:
+        return over_seeds(self, self.values)
+
+    @property
+    def env(self) -> str:
+        return self.runs[0].env
+
+    @property
+    def algo(self) -> str:
+        return self.runs[0].algo
+
+
+def over_seeds(group: SeedGroup, values: Sequence[float]) -> SeedMean:
+    """Mean and interval of one number a seed, within what the metric can be in any of the runs."""
+    runs = group.distinct
+    return mean_over_seeds(values, (min(run.low for run in runs), max(run.high for run in runs)))
+
+
+def groups(index: Index, query: Query, every: Sequence[SeedGroup] | None = None) -> list[SeedGroup]:
+    """The chosen runs in their groups, in the order of the query; names and colours are those among all runs.
+
+    `every`: the groups of the whole folder as the index has it now, where somebody has them already.
+    """
+    known = whole(index) if every is None else every
+    home = {run.rowid: group for group in known for run in group.runs}
+    chosen = [number for number in numbers(index, query) if number in home]
+    wanted = set(chosen)
+    order = dict.fromkeys(home[number].key for number in chosen)
+    by_key = {group.key: group for group in known}
+    return [
+        replace(by_key[key], runs=[run for run in by_key[key].runs if run.rowid in wanted]) for key in order
+    ]  # in one order always, so that sums are the same to the last digit
+
+
+def whole(index: Index) -> list[SeedGroup]:
+    """All groups of a folder by the name of their first run, archived ones last: their places are their colours."""
+    settings = dict(index.settings())
+    digests = {number: digest.hex() for number, digest in index.db.execute("SELECT id, digest FROM configs")}
+    every: list[SeedGroup] = []
+    for archived in (False, True):
+        parts: dict[str, list[ListedRun]] = {}
+        for run in select(index, Query(archived=archived, sort="name")).rows:
+            known = settings.get(run.config)
+            key = f"config {digests[run.config]}" if known else name_key(run.name, run.folder)
+            parts.setdefault(key, []).append(run)
+        every += _grouped(parts, settings, len(every))
+    return every
+
+
+def _grouped(parts: Mapping[str, list[ListedRun]], settings: Mapping[int, Settings], place: int) -> list[SeedGroup]:
+    named = {key + mark: some for key, runs in parts.items() for mark, some in _by_name(key, runs).items()}
+    if not named:
+        return []
+    every = [settings.get(runs[0].config, {}) for runs in named.values()]
+    texts = naming.labels(
+        [Nameable(flat, tuple(run.name for run in runs), runs[0].env) for flat, runs in zip(every, named.values())]
+    )
+    return [
+        SeedGroup(_short(key, runs[0]), text, place + i, runs, flat)
+        for i, ((key, runs), text, flat) in enumerate(zip(named.items(), texts, every))
+    ]
+
+
+def _by_name(key: str, runs: Sequence[ListedRun]) -> dict[str, list[ListedRun]]:
+    """Runs of one config by the stems of their names, where one seed came to two numbers under two of them."""
+    stems = [identity.stem(run.name) for run in runs]
+    telling = all(stems) and not all(identity.MADE_UP.search(run.name) for run in runs)
+    if not key.startswith("config ") or len(set(stems)) < 2 or not telling or not _part(runs, stems):
+        return {"": list(runs)}
+    parts: dict[str, list[ListedRun]] = {}
+    for run, stem in zip(runs, stems):
+        parts.setdefault(f" named {stem}", []).append(run)
+    return parts
+
+
+def _part(runs: Sequence[ListedRun], stems: Sequence[str]) -> bool:
+    """Whether one seed, under two names, came to two numbers at one step; a failed run proves nothing."""
+    firsts: dict[str, tuple[str, int | None, float | None]] = {}
+    for run, stem in zip(runs, stems):
+        if run.state == "failed" or run.outcome is None:
+            continue
+        other, steps, outcome = firsts.setdefault(repr(run.seed), (stem, run.steps, run.outcome))
+        if other != stem and steps == run.steps and outcome is not None and _unlike(outcome, run.outcome):
+            return True
+    return False
+
+
+def _unlike(a: float, b: float) -> bool:
+    return abs(a - b) > identity.ROUNDING * max(1.0, abs(a))
+
+
+def _short(key: str, run: ListedRun) -> str:
+    """A key for addresses; an archived run is of another group than those that are not."""
+    return hashlib.blake2b(f"{key}\0{run.archived}".encode("utf-8", "replace"), digest_size=6).hexdigest()

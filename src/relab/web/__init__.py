@@ -1,0 +1,1 @@
+"""For people in a browser and for programs: the answers of the wings above, served."""

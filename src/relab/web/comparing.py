@@ -1,0 +1,99 @@
+"""Which of the chosen configs is better, and can one tell yet? As `relab compare` says it, as plain data for a page.
+
+Called in the desk's process. The pictures are the report's, in the colours that the groups have on every page.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from relab.base.documents import Document
+from relab.comparison import build, pairs, render, tables
+from relab.comparison.build import Result
+from relab.comparison.task import Options, Task
+from relab.formats.read.source import Source
+from relab.report import pictures, svg_pictures, words
+from relab.report.changes import config_changes
+from relab.report.first import shortened
+from relab.runs import grouping, moves
+from relab.web.examining import loaded
+
+
+def compared(root: str, sources: Sequence[Source], places: Sequence[int], options: Options) -> Document:
+    """Tables, pictures and sentences of the comparison of these runs; `places` are the colours of their groups."""
+    read = loaded(root, sources)
+    colour = {(str(source.path), source.key): place for source, place in zip(sources, places, strict=True)}
+    runs = [grouping.of_loaded(each, each.name) for each in read.runs]
+    by_run = {id(run): colour[str(each.source.path), each.source.key] for run, each in zip(runs, read.runs)}
+    result = build.compare(runs, options, plan_of(root, sources))
+    result.unread = [f"{source.name}: {why}" for source, why in read.broken]
+    return {
+        "tasks": [_task(task, result, by_run) for task in result.tasks],
+        "apart": [[label, why] for label, why in result.apart],
+        "warnings": result.warnings, "notes": [*result.notes, *result.profile_notes], "unread": result.unread,
+        "why": render.why(result), "text": render.text(result, verbose=True), "markdown": tables.markdown(result),
+        "latex": tables.latex(result), "config": _config(runs), "metrics": _metrics(runs),
+        "profile": _over_all(result),
+    }  # fmt: skip
+
+
+def plan_of(root: str, sources: Sequence[Source]) -> pairs.Plan | None:
+    """What was declared before the runs, where all of them are of one experiment."""
+    homes = {moves.experiment_of(source.folder) for source in sources}
+    home = homes.pop() if len(homes) == 1 else None
+    return pairs.declared([home if home is not None else Path(root)])
+
+
+def _task(task: Task, result: Result, places: dict[int, int]) -> Document:
+    head, rows = tables.cells(task)
+    code, name = task.measure.metric, words.metric(task.measure.metric)
+    details = [words.in_text(line) for line in render.details(task) if not line.startswith("declared")]
+    return {
+        "env": task.env, "head": [word.replace(code, name) for word in head], "rows": rows,
+        "caption": f"{name}{render.step_text(task)}; mean over seeds, t interval widened for skewness",
+        "sentence": sentence(task), "detail": detail(task), "lines": details, "notes": list(dict.fromkeys(task.notes)),
+        "figures": [svg_pictures.draw(picture) for picture in pictures.of_task(task, places)],
+        "places": [places.get(id(arm.runs[0]), 0) for arm in task.arms],
+    }  # fmt: skip
+
+
+def sentence(task: Task) -> str:
+    """The first thing to read: the answer of what was declared; else who stands first, and that nothing was tested."""
+    declared = [shortened(words.in_text(pair.answer.text))[0] for pair in task.pairs if pair.declared]
+    if declared:
+        return " ".join(declared)
+    best = task.variants[0]
+    few = min(row.mean.n for row in task.variants)
+    limit = (
+        "under five seeds nothing is settled"
+        if few < build.numbers.LEAST
+        else "not declared beforehand, so exploratory"
+    )
+    return f"{best.label} stands first: {render.mean_text(task, best)} ({limit})."
+
+
+def detail(task: Task) -> str:
+    """What the numbers of the sentence are, and how sure."""
+    parts = [shortened(words.in_text(pair.answer.text))[1] for pair in task.pairs if pair.declared]
+    return "; ".join(dict.fromkeys(part for part in parts if part))
+
+
+def _over_all(result: Result) -> Document | None:
+    if len(result.profile) < 2:
+        return None
+    return {"figure": svg_pictures.draw(pictures.over_tasks(result.profile)), "lines": render.over_all(result)}
+
+
+def _config(runs: Sequence[grouping.Run]) -> Document:
+    groups = grouping.grouped(runs)
+    if len(groups) < 2:
+        return {"head": [], "rows": []}
+    changes = config_changes(groups)
+    return {"head": changes.head, "rows": changes.rows}
+
+
+def _metrics(runs: Sequence[grouping.Run]) -> list[str]:
+    """What can be compared: metrics that every run has."""
+    shared = set.intersection(*(set(run.history.columns) for run in runs)) if runs else set()
+    return sorted(shared, key=lambda name: (not name.startswith(("eval/", "return/")), name))

@@ -1,0 +1,53 @@
+"""Who examines and compares while the pages are served? A process of its own: pages are not kept waiting, and what it
+reads is given back when it ends.
+
+It is asked with plain data and answers with plain data. What it says is what `relab examine` and `relab compare` say.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+from collections.abc import Callable
+from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from threading import Lock
+from typing import Any
+
+JOBS_EACH = 200  # a process is made anew after so many: memory that was once taken is given back
+
+
+class Desk:
+    """One process, started with the first question."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._pool: ProcessPoolExecutor | None = None
+
+    def ask(self, question: Callable[..., Any], *about: Any) -> Future[Any]:
+        """Ask a function of a module of relab; what a killed process left unanswered is asked of a new one."""
+        with self._lock:
+            try:
+                return self._there().submit(question, *about)
+            except BrokenProcessPool:
+                self._pool = None
+                return self._there().submit(question, *about)
+
+    def _there(self) -> ProcessPoolExecutor:
+        if self._pool is None:
+            spawned = multiprocessing.get_context("spawn")
+            self._pool = ProcessPoolExecutor(1, spawned, _begin, max_tasks_per_child=JOBS_EACH)
+        return self._pool
+
+    def close(self) -> None:
+        with self._lock:
+            if self._pool is not None:
+                self._pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _begin() -> None:
+    """Ctrl-C is for the server, which ends this process; and others come first where the cores are few."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    if hasattr(os, "nice"):
+        os.nice(5)

@@ -1,0 +1,102 @@
+"""The page of a comparison: which config is better, how sure, what differs, and why something cannot be compared."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+
+from markupsafe import Markup
+from starlette.concurrency import run_in_threadpool
+from starlette.datastructures import QueryParams
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, Response
+
+from relab.comparison.outcomes import AT
+from relab.comparison.task import Options
+from relab.config.base import require
+from relab.report import render as report
+from relab.report import sweep_page
+from relab.runs.seeds import SeedGroup
+from relab.web import bench as benches
+from relab.web import comparing, parallel, render
+from relab.web.bench import Bench
+from relab.web.watching import sources
+
+FEW = 12  # groups that are compared when nobody has chosen
+MOST_RUNS = 400
+
+
+def page(request: Request) -> Response:
+    """/compare?g=KEY&g=KEY"""
+    bench = benches.of(request)
+    every = [group for group in bench.shelf.every() if not group.runs[0].archived]
+    chosen = chosen_of(bench, request.query_params, every)
+    source = "&".join(f"g={group.key}" for group in chosen)
+    options = {key: request.query_params.get(key, "") for key in ("metric", "at", "by")}
+    return benches.html(
+        request, "compare.html", every=every[:300], hidden=max(len(every) - 300, 0), chosen={g.key for g in chosen},
+        source=source, ways=AT, options=options, query=request.url.query, picked=len(chosen),
+    )  # fmt: skip
+
+
+def chosen_of(bench: Bench, params: QueryParams, every: Sequence[SeedGroup]) -> list[SeedGroup]:
+    """Those in the address; else all, where they are few and of one environment."""
+    if keys := params.getlist("g"):
+        return [bench.shelf.group(key) for key in dict.fromkeys(keys)]
+    same = len({group.env for group in every}) == 1
+    return list(every) if same and 1 < len(every) <= FEW else []
+
+
+async def result(request: Request) -> Response:
+    """The comparison itself, which another process works out."""
+    bench, params = benches.of(request), request.query_params
+    groups = await run_in_threadpool(_groups, bench, params)
+    runs = [run for group in groups for run in group.runs]
+    require(len(groups) > 1, "choose two groups or more")
+    require(len(runs) <= MOST_RUNS, f"at most {MOST_RUNS} runs are compared here; `relab compare` takes any number")
+    made = await run_in_threadpool(sources, bench.shelf, runs)
+    place = {run.folder: group.place for group in groups for run in group.runs}
+    answer = bench.desk.ask(
+        comparing.compared, str(bench.root), made, [place[source.path] for source in made], options_of(params)
+    )
+    import asyncio
+
+    document = await asyncio.wrap_future(answer)
+    swept = await run_in_threadpool(sweep_of, groups)
+    drawn = Markup(parallel.draw(groups)) if len(groups) > 3 else Markup("")
+    maps = report.sweep_figures(swept)
+    return HTMLResponse(
+        render.page(
+            "compared.html", result=document, parallel=drawn, sweep=swept, maps=maps, command=command(bench, groups)
+        )
+    )
+
+
+def _groups(bench: Bench, params: QueryParams) -> list[SeedGroup]:
+    every = [group for group in bench.shelf.every() if not group.runs[0].archived]
+    return chosen_of(bench, params, every)
+
+
+def options_of(params: QueryParams) -> Options:
+    metric, at, by = (params.get(key, "")[:200] or None for key in ("metric", "at", "by"))
+    options = Options(by, metric, at)
+    require(options.at is None or options.at in AT, f"`at` must be one of {', '.join(AT)}")
+    return options
+
+
+def sweep_of(groups: Sequence[SeedGroup]) -> sweep_page.SweepPage | None:
+    """What the sweep says whose trials these groups are."""
+    folders = {run.folder.parent for group in groups for run in group.runs}
+    return sweep_page.build(folders.pop()) if len(folders) == 1 else None
+
+
+def command(bench: Bench, groups: Sequence[SeedGroup]) -> str:
+    """The same in a terminal."""
+    every = {group.key for group in bench.shelf.every() if not group.runs[0].archived}
+    if every == {group.key for group in groups}:
+        return shlex.join(["relab", "compare", str(bench.root)])
+    folders = [run.folder for group in groups for run in group.runs]
+    here = Path.cwd()
+    shown = [str(folder.relative_to(here)) if folder.is_relative_to(here) else str(folder) for folder in folders]
+    return shlex.join(["relab", "compare", *shown[:40], *(["..."] if len(shown) > 40 else [])])

@@ -1,0 +1,224 @@
+"""The page of a group of seeds, or of one run: did it learn, what is wrong and since when, and everything it logged."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from markupsafe import Markup
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, Response
+
+from relab.base.documents import Document
+from relab.base.text import duration, number
+from relab.config.views import MISSING, diff, flatten
+from relab.record import glossary
+from relab.record.clock import elapsed
+from relab.record.evaluations import episodes
+from relab.record.state import steps_of
+from relab.report import curves, first, sections, svg_scale, svg_small, tables, words
+from relab.report.changes import base_of
+from relab.report.parts import Examined, Section
+from relab.runs.grouping import Group, Run, shown
+from relab.runs.seeds import SeedGroup
+from relab.runs.verdict import is_return
+from relab.web import bench as benches
+from relab.web import drawings, films
+from relab.web.bench import Bench
+
+LEAD_METRICS = 8  # charts that are open from the beginning
+EPISODES = 40  # evaluations that are drawn episode by episode
+
+
+@dataclass(frozen=True)
+class SeedRow:
+    """One run in the table of seeds."""
+
+    name: str
+    seed: str
+    state: str
+    verdict: str
+    last: str
+    best: str
+    steps: int
+    took: str
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A setting, where it came from, and what the parent (or the preset) has."""
+
+    key: str
+    value: str
+    origin: str
+    before: str
+    differs: bool
+
+
+@dataclass(frozen=True)
+class MetricName:
+    """A metric that can be drawn."""
+
+    name: str
+    title: str
+    meaning: str
+    family: str
+    lead: bool
+
+
+def page(request: Request) -> Response:
+    """/group/KEY"""
+    bench = benches.of(request)
+    return _page(request, bench, bench.shelf.group(request.path_params["key"]), None)
+
+
+def run_page(request: Request) -> Response:
+    """/run/NAME"""
+    bench = benches.of(request)
+    listed = bench.shelf.listed(request.path_params["name"])
+    return _page(request, bench, bench.shelf.group_of(listed.name), listed.name)
+
+
+def _page(request: Request, bench: Bench, group: SeedGroup, only: str | None) -> Response:
+    listed = [run for run in group.runs if only is None or run.name == only]
+    loaded = bench.shelf.loaded(group, listed)
+    runs = loaded.runs
+    return benches.html(
+        request, "group.html", group=group, only=only, listed=listed, first=first.first(bench.root / "-", [loaded], []),
+        outcome=sections.outcome(loaded), strip=strip(loaded, group.place), seeds=[_seed(run) for run in runs],
+        findings=findings(bench, group, listed), metrics=metrics(runs), settings=settings(runs[0]),
+        held=held_against(runs[0]), films=films.of_runs(runs), evaluations=evaluations(loaded, group.place),
+        commands=sections.commands(runs[0].history.folder, [loaded]), parent=runs[0].history.meta.get("parent"),
+        source="&".join(f"r={quoted(run.name)}" for run in listed) if only else f"g={group.key}",
+        live=any(run.state == "running" for run in listed),
+    )  # fmt: skip
+
+
+def quoted(text: str) -> str:
+    from urllib.parse import quote
+
+    return quote(text, safe="")
+
+
+def findings(bench: Bench, group: SeedGroup, listed: Sequence[object]) -> list[Document]:
+    names = {str(getattr(run, "name", "")) for run in listed}
+    return bench.findings_of(names, {group.label} if len(names) > 1 else set())
+
+
+def findings_fragment(request: Request) -> Response:
+    """The findings alone, for a page that is open when they change."""
+    bench = benches.of(request)
+    if key := request.query_params.get("g"):
+        group = bench.shelf.group(key)
+        cards = findings(bench, group, group.runs)
+    else:
+        listed = bench.shelf.listed(request.query_params.get("r", ""))
+        cards = findings(bench, bench.shelf.group_of(listed.name), [listed])
+    return benches.html(request, "findings.html", findings=cards, where=True)
+
+
+def details(request: Request) -> Response:
+    """The report's own folded sections about these runs, made when somebody opens them."""
+    bench = benches.of(request)
+    if key := request.query_params.get("g"):
+        group = bench.shelf.group(key)
+        loaded = bench.shelf.loaded(group)
+    else:
+        listed = bench.shelf.listed(request.query_params.get("r", ""))
+        loaded = bench.shelf.loaded(bench.shelf.group_of(listed.name), [listed])
+    return HTMLResponse(benches.render.page("details.html", parts=folded(loaded)))
+
+
+def folded(group: Group) -> list[Section]:
+    """As the report has them, but for what this page shows already."""
+    unasked = Examined(False, [], [])
+    parts = tables.sections([group], tables.health(unasked), full=False)
+    return [part for part in parts if part.title not in ("Health", "Curves")]
+
+
+def strip(group: Group, place: int) -> Markup:
+    """The seeds as dots over their interval."""
+    outcome = sections.outcome(group)
+    known = [v for v in (*outcome.values, *outcome.ends) if math.isfinite(v)]
+    if len(known) < 2:
+        return Markup("")
+    span = max(known) - min(known) or abs(max(known)) or 1.0
+    low, high = min(known) - span / 50, max(known) + span / 50
+    return Markup(svg_small.dots(outcome.values, low, high, outcome.ends, svg_scale.colour(place)))
+
+
+def _seed(run: Run) -> SeedRow:
+    points = [p for p in run.verdict.points if math.isfinite(p.mean)]
+    last = run.verdict.points[-1] if run.verdict.points else None
+    error = f" ± {number(last.se)}" if last is not None and math.isfinite(last.se) and last.se > 0 else ""
+    best = max(points, key=lambda p: p.mean) if points else None
+    return SeedRow(
+        run.name, run.seed_name, run.state, words.verdict(run.verdict),
+        number(last.mean) + error if last is not None else "none",
+        f"{number(best.mean)} at {best.step:,}" if best is not None else "none",
+        steps_of(run.history), duration(elapsed(run.history)),
+    )  # fmt: skip
+
+
+def metrics(runs: Sequence[Run]) -> list[MetricName]:
+    """All metrics that any of the runs logged: what they are judged by first, then those that tell most."""
+    names = dict.fromkeys(name for run in runs for name in run.history.columns)
+    judged = curves.lead_metric(list(runs))
+    known = [name for name in (judged, *tables.CORE) if name in names or name == judged]
+    order = [name for name in dict.fromkeys([*known, *sorted(names, key=_quiet)]) if name]
+    leads = set([*dict.fromkeys(known), *(name for name in order if is_return(name))][:LEAD_METRICS]) or set(order[:4])
+    return [
+        MetricName(
+            name, words.metric(name), glossary.metric(name).meaning if glossary.known(name) else "",
+            name.partition("/")[0] if "/" in name else "other", name in leads,
+        )
+        for name in order
+    ]  # fmt: skip
+
+
+def _quiet(name: str) -> tuple[bool, bool, str]:
+    return name.startswith("time/"), name.startswith("data/"), name
+
+
+def held_against(run: Run) -> str:
+    base = base_of(run.history)
+    return base.kind if base is not None else ""
+
+
+def settings(run: Run) -> list[Setting]:
+    """Every setting with its origin, those that differ from the parent (else from relab's preset) first."""
+    flat, base = flatten(run.history.config), base_of(run.history)
+    changes = {change.key: change for change in diff(base.settings, run.history.config)} if base is not None else {}
+    keys = [*dict.fromkeys([*changes, *flat])]
+    made = []
+    for key in keys:
+        before = shown(changes[key].a) if key in changes else ""
+        origin = str(run.history.provenance.get(key, ""))
+        made.append(Setting(key, shown(flat.get(key, MISSING)), origin, before, key in changes))
+    return made
+
+
+def evaluations(group: Group, place: int) -> list[tuple[str, Markup, list[Document]]]:
+    """For each run its evaluations, every episode a dot, and the episodes of the last one."""
+    made = []
+    for run in group.runs:
+        rows = [row for row in run.history.evals if row.get("mode") in (None, "det", "sampled")]
+        if not rows:
+            continue
+        step, mode = rows[-1].get("step"), rows[-1].get("mode")
+        dots = [(row.get("step"), _returns(row)) for row in rows if row.get("mode") == mode][-EPISODES:]
+        made.append((f"{run.name}: {mode} at step {step:,}" if isinstance(step, int) else run.name,
+                     Markup(drawings.episodes(dots, place)), _episodes(rows[-1])))  # fmt: skip
+    return made
+
+
+def _returns(row: Document) -> list[float]:
+    return [float(e["return"]) for e in _episodes(row) if isinstance(e.get("return"), (int, float))]
+
+
+def _episodes(row: Document) -> list[Document]:
+    try:
+        return [dict(each) for each in episodes(row)]
+    except ValueError:
+        return []

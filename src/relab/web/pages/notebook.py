@@ -1,0 +1,161 @@
+"""The page of the log: entries and a search in them, numbers that went stale, experiments, and what is proposed."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, Response
+
+from relab.base.documents import Document
+from relab.base.enclosed import inside
+from relab.base.errors import UserError
+from relab.base.jsonl import RecordError, read_json
+from relab.config.base import require
+from relab.notebook import log
+from relab.notebook.log import Logged
+from relab.notebook.search import Hit, search
+from relab.runs import moves
+from relab.web import advising, examining, prose, remembered, render
+from relab.web import bench as benches
+from relab.web.bench import Bench
+from relab.web.query import split
+from relab.web.watching import sources
+
+SHOWN = 50
+STATES = {"yes": "yes", "no": "no", "cannot tell yet": "open"}
+
+
+@dataclass(frozen=True)
+class Shown:
+    """An entry as the page lays it out."""
+
+    id: str
+    title: str
+    date: str
+    where: str
+    verdict: str
+    edited: bool
+    blocks: list[prose.Block]
+    hit: Hit | None = None
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """A question, how far it is, and its answer."""
+
+    name: str
+    question: str
+    state: str
+    answers: list[str]
+    runs: int
+    running: int
+
+
+def page(request: Request) -> Response:
+    bench, words = benches.of(request), request.query_params.get("q", "")[:500]
+    logs = logs_of(bench.root)
+    try:
+        entries, problem = shown(logs, split(words), bench.root), ""
+    except (UserError, OSError) as error:
+        entries, problem = [], str(error)
+    return benches.html(request, "notebook.html", q=words, logs=[path.name for path in logs], entries=entries[:SHOWN],
+                        left=max(len(entries) - SHOWN, 0), problem=problem, experiments=experiments(bench))  # fmt: skip
+
+
+def logs_of(root: Path) -> list[Path]:
+    """The usual logs below the folder; one that leads out of it is none."""
+    made = []
+    for path in log.default_logs(root):
+        try:
+            inside(root, str(path.relative_to(root)))
+            made.append(path)
+        except RecordError:
+            continue
+    return made
+
+
+def shown(logs: Sequence[Path], words: Sequence[str], root: Path) -> list[Shown]:
+    """Newest first; with words, what holds all of them, a person's own text as well."""
+    if words:
+        return [_shown(hit.entry, root, hit) for hit in reversed(search(logs, list(words)))]
+    return [_shown(entry, root) for entry in reversed(log.entries(logs))]
+
+
+def _shown(entry: Logged, root: Path, hit: Hit | None = None) -> Shown:
+    file = entry.path.relative_to(root) if entry.path.is_relative_to(root) else entry.path
+    return Shown(entry.id, entry.title or file.name, entry.date, f"{file}:{entry.line}", entry.verdict, entry.edited,
+                 prose.blocks(entry.text)[1:] if entry.title else prose.blocks(entry.text), hit)  # fmt: skip
+
+
+def experiments(bench: Bench) -> list[Experiment]:
+    homes: dict[Path, list[str]] = {}
+    for group in bench.shelf.every():
+        for run in group.runs:
+            if run.format == "relab" and (home := moves.experiment_of(run.folder)) is not None:
+                homes.setdefault(home, []).append(run.state)
+    made = []
+    for home, states in sorted(homes.items())[:200]:
+        try:
+            body = read_json(home, "answer.json")
+        except (RecordError, OSError):
+            body = {}
+        answers = [each for each in body.get("answers", ()) if isinstance(each, dict)]
+        verdicts = {STATES.get(str(each.get("verdict")), "open") for each in answers}
+        state = "running" if "running" in states else "/".join(sorted(verdicts)) or "no answer yet"
+        texts = [str(each.get("text") or "") for each in answers]
+        made.append(
+            Experiment(home.name, str(body.get("question") or ""), state, texts, len(states), states.count("running"))
+        )
+    return made
+
+
+async def more(request: Request) -> Response:
+    """Stale numbers and proposals, which another process works out."""
+    bench = benches.of(request)
+    made = await run_in_threadpool(_sources, bench)
+    logs = [str(path) for path in logs_of(bench.root)]
+    refused = remembered.read(bench.root).refused
+    few = bool(made) and len(made) <= examining.MOST
+    advice = await asyncio.wrap_future(bench.desk.ask(advising.advice, str(bench.root), made)) if few else []
+    stale = await asyncio.wrap_future(bench.desk.ask(advising.stale, str(bench.root), logs)) if logs else []
+    waiting = [each for each in advice if each["id"] not in refused]
+    return HTMLResponse(render.page("notebook_more.html", proposals=waiting, stale=stale, root=bench.root))
+
+
+def _sources(bench: Bench) -> list[examining.Source]:
+    return sources(bench.shelf, [run for group in bench.shelf.every() for run in group.runs if not run.archived])
+
+
+# ---- Deciding
+
+
+def approve(bench: Bench, body: Document) -> str:
+    """Write next_config.yaml, as it is or edited; with `queue` its run waits in the queue."""
+    edits = body.get("edits") or {}
+    require(isinstance(edits, dict) and all(isinstance(v, str) for v in edits.values()), "`edits` maps keys to texts")
+    queue = str(bench.queue) if body.get("queue") is True else None
+    wanted = str(body.get("id") or "")
+    answer = bench.desk.ask(advising.approve, str(bench.root), _sources(bench), wanted, edits, queue)
+    return str(answer.result())
+
+
+def refuse(bench: Bench, body: Document) -> str:
+    """A proposal that is not shown again; it can be taken back."""
+    wanted = str(body.get("id") or "")[:40]
+    require(bool(wanted), "which proposal?")
+    seen = remembered.read(bench.root)
+    seen.refused = [*dict.fromkeys([*seen.refused, wanted])]
+    remembered.write(bench.root, seen)
+
+    def back() -> None:
+        now = remembered.read(bench.root)
+        now.refused = [each for each in now.refused if each != wanted]
+        remembered.write(bench.root, now)
+
+    bench.undo.did("refused a proposal", back)
+    return "the proposal is not shown again"

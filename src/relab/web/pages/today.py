@@ -1,0 +1,158 @@
+"""The page of the day: what ended, died or went stale since the last look, what was found, what waits for an answer."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, Response
+
+from relab.base.documents import Document
+from relab.base.jsonl import RecordError, read_json
+from relab.base.text import duration
+from relab.runs import moves
+from relab.runs.glance import utc
+from relab.runs.listing import ListedRun
+from relab.web import advising, examining, machine, remembered, render
+from relab.web import bench as benches
+from relab.web.bench import Bench
+from relab.web.watching import sources
+
+DAY_S, SHOWN = 86_400.0, 40
+ENDS = {
+    "finished": "finished",
+    "ended": "ended",
+    "failed": "died",
+    "stale": "went stale",
+    "interrupted": "was interrupted",
+}
+ORDER = ("died", "went stale", "was interrupted", "finished", "ended")
+
+
+@dataclass(frozen=True)
+class Question:
+    """An experiment that has no answer yet, what it waits for and what that costs."""
+
+    name: str
+    text: str
+    question: str
+    seeds: str
+    cost: str
+
+
+def page(request: Request) -> Response:
+    bench = benches.of(request)
+    since = _since(bench)
+    runs = [run for group in bench.shelf.every() for run in group.runs if not run.archived]
+    ended = [run for run in runs if run.sign >= since and run.state in ENDS]
+    health = bench.watcher.health
+    new = (
+        [f for f in health.findings if f.get("new")]
+        if health.document and health.document["since"]
+        else health.findings
+    )
+    return benches.html(
+        request, "today.html", runs=len(runs), running=[run for run in runs if run.state == "running"][:SHOWN],
+        ended=_by_end(ended), more=max(len(ended) - SHOWN, 0), since=since, seen=remembered.read(bench.root).at,
+        findings=_cards(new), shown=len(new), every=len(health.findings), questions=questions(bench.root, runs),
+        machine=machine.look(bench.root, bench.queue), keys=_keys(bench),
+    )  # fmt: skip
+
+
+def _since(bench: Bench) -> float:
+    """The last look; where there was none, a day ago."""
+    return utc(remembered.read(bench.root).at) or time.time() - DAY_S
+
+
+def _by_end(runs: Sequence[ListedRun]) -> dict[str, list[ListedRun]]:
+    parts: dict[str, list[ListedRun]] = {word: [] for word in ORDER}
+    for run in sorted(runs, key=lambda run: -run.sign)[:SHOWN]:
+        parts[ENDS[run.state]].append(run)
+    return {word: some for word, some in parts.items() if some}
+
+
+def _cards(findings: Sequence[Document]) -> list[Document]:
+    """One card for each rule and severity, worst first, with the runs that it was found in."""
+    cards: dict[str, Document] = {}
+    for finding in findings:
+        card = cards.setdefault(finding["slug"], {**finding, "others": []})
+        if card["where"] != finding["where"]:
+            card["others"].append(finding)
+    rank = {"error": 0, "warning": 1, "info": 2}
+    return sorted(cards.values(), key=lambda card: rank.get(str(card["severity"]), 3))
+
+
+def _keys(bench: Bench) -> dict[str, str]:
+    return {run.name: group.key for group in bench.shelf.every() for run in group.runs}
+
+
+def questions(root: Path, runs: Sequence[ListedRun]) -> list[Question]:
+    """Experiments whose answer is still open, with the seeds that they wait for and what those cost."""
+    homes = {
+        home for run in runs[:2000] if run.format == "relab" and (home := moves.experiment_of(run.folder)) is not None
+    }
+    made = []
+    for home in sorted(homes):
+        try:
+            body = read_json(home, "answer.json")
+        except (RecordError, OSError):
+            continue
+        for answer in [each for each in body.get("answers", ()) if isinstance(each, dict)]:
+            if answer.get("verdict") == "cannot tell yet":
+                made.append(_question(home, str(body.get("question") or ""), answer, runs))
+    return made
+
+
+def _question(home: Path, question: str, answer: Document, runs: Sequence[ListedRun]) -> Question:
+    ends = answer.get("seeds_needed")
+    have = answer.get("n") or [0, 0]
+    seeds, cost = "", ""
+    if isinstance(ends, list) and len(ends) == 2 and all(isinstance(each, int) for each in ends):
+        seeds = f"{ends[0]} to {ends[1]} seeds a variant; {have[0]} and {have[1]} are there"
+        mine = [run.sign - run.created for run in runs if run.folder.is_relative_to(home) and run.created]
+        usual = sorted(each for each in mine if each > 0)
+        lacking = sum(max(ends[0] - n, 0) for n in have)
+        cost = f"at least {lacking} more runs, about {duration(lacking * usual[len(usual) // 2])}" if usual else ""
+    return Question(home.name, str(answer.get("text") or ""), question, seeds, cost)
+
+
+async def more(request: Request) -> Response:
+    """What takes longer: which configs can be told apart by now, and which proposals wait."""
+    bench = benches.of(request)
+    made = await run_in_threadpool(_sources, bench)
+    if not made or len(made) > examining.MOST:
+        return HTMLResponse("")
+    seen = remembered.read(bench.root)
+    pairs, advice = await asyncio.gather(
+        asyncio.wrap_future(bench.desk.ask(advising.apart, str(bench.root), made)),
+        asyncio.wrap_future(bench.desk.ask(advising.advice, str(bench.root), made)),
+    )
+    for pair in pairs:
+        pair["new"] = key_of(pair) not in seen.apart and bool(seen.at)
+    waiting = [each for each in advice if each["id"] and each["id"] not in seen.refused]
+    return HTMLResponse(render.page("today_more.html", pairs=pairs[:20], proposals=waiting))
+
+
+def _sources(bench: Bench) -> list[examining.Source]:
+    return sources(bench.shelf, [run for group in bench.shelf.every() for run in group.runs if not run.archived])
+
+
+def key_of(pair: Document) -> str:
+    return f"{pair['env']}\n{pair['a']}\n{pair['b']}\n{pair['better']}"
+
+
+def mark_seen(bench: Bench, body: Document) -> str:
+    """All that is shown is old from now on, here and for `relab examine --new`."""
+    made = _sources(bench)
+    seen = remembered.read(bench.root)
+    if made and len(made) <= examining.MOST:
+        seen.at = bench.desk.ask(examining.seen, str(bench.root), made).result()
+        seen.apart = [key_of(pair) for pair in bench.desk.ask(advising.apart, str(bench.root), made).result()]
+        bench.watcher.again()
+    remembered.write(bench.root, seen)
+    return "what is shown counts as seen"

@@ -1,0 +1,73 @@
+"""How does a page of the dashboard come about? Templates that escape all they print, with the report's drawings.
+
+Only what relab's own drawing functions return is put into a page as it is.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote, urlencode
+
+from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from relab.base.places import printable
+from relab.base.text import age, count, duration, number, plural, size
+from relab.report import render as report
+from relab.report import svg_scale, words
+from relab.runs.naming import shown
+
+STATIC = Path(__file__).parent / "static"
+
+
+@functools.lru_cache(maxsize=1)
+def environment() -> Environment:
+    loader = ChoiceLoader([PackageLoader("relab.web"), PackageLoader("relab.report")])
+    made = Environment(loader=loader, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, autoescape=True)
+    made.globals |= {
+        "word": words.metric, "axis": words.axis, "number": number, "count": count, "duration": duration,
+        "plural": plural, "shown": shown, "drawn": Markup, "ago": ago, "size": size, "colour": svg_scale.colour,
+        "small": report.small, "address": address, "asset": asset,
+    }  # fmt: skip
+    made.filters |= {"printable": printable, "segment": lambda text: quote(str(text), safe="")}
+    return made
+
+
+def page(name: str, **content: Any) -> str:
+    return environment().get_template(name).render(**content)
+
+
+def streamed(name: str, **content: Any) -> Iterator[str]:
+    """The page piece by piece: the head is sent before the rest is worked out."""
+    return environment().get_template(name).generate(**content)
+
+
+def address(path: str, **params: Any) -> str:
+    """An address of the dashboard; names of runs may hold any sign."""
+    query = urlencode([(key, each) for key, value in params.items() if value not in (None, "")
+                       for each in (value if isinstance(value, (list, tuple)) else [value])])  # fmt: skip
+    return f"{path}?{query}" if query else path
+
+
+@functools.lru_cache(maxsize=64)
+def asset(name: str) -> str:
+    """A file of the dashboard under an address that changes with it."""
+    return f"/static/{name}?{hashlib.sha256((STATIC / name).read_bytes()).hexdigest()[:10]}"
+
+
+def ago(at: float) -> str:
+    """How long ago a time was; a question mark where nobody knows."""
+    return age(time.time() - at) if at else "?"
+
+
+def palette() -> str:
+    """The report's colours as a style sheet: a group has the colour of its place, on light and on dark."""
+    rules = []
+    for place, tone in enumerate(svg_scale.COLOURS):
+        rules.append(f".c{place} {{ --tone: {tone}; }}")
+    return "\n".join(rules) + "\n"

@@ -1,0 +1,54 @@
+// The page of a comparison: which groups, which number; the answer comes from the server.
+"use strict";
+(() => {
+  const form = $("#choose"), result = $("#result");
+  if (!form) return;
+  const go = () => {
+    const params = new URLSearchParams();
+    for (const [key, value] of new FormData(form)) if (value) params.append(key, value);
+    location.search = params;
+  };
+  form.addEventListener("change", (event) => {
+    if (event.target.name === "g") { clearTimeout(go.late); go.late = setTimeout(go, 900); } else if (event.target.name) go();
+  });
+  form.addEventListener("submit", (event) => { event.preventDefault(); go(); });
+  $("#narrow").oninput = (event) => {
+    const word = event.target.value.toLowerCase();
+    for (const label of $$(".boxes label")) label.hidden = !label.textContent.toLowerCase().includes(word);
+  };
+  if (!result) return relab.listen();
+
+  const load = async () => {
+    const answer = await fetch(result.dataset.src), text = await answer.text();
+    if (!answer.ok) {
+      const fresh = new DOMParser().parseFromString(text, "text/html");
+      result.replaceChildren(Object.assign(document.createElement("p"), { className: "problem", textContent: $(".empty p", fresh)?.textContent || text.slice(0, 400) }));
+      return;
+    }
+    result.innerHTML = text;
+    for (const button of $$(".copy", result)) button.onclick = () => {
+      navigator.clipboard.writeText(button.closest("h3").nextElementSibling.textContent).then(() => relab.toast("copied"), () => relab.toast("the browser does not let pages copy"));
+    };
+    const select = form.metric;
+    for (const option of $$("#metrics option", result)) if (![...select.options].some((each) => each.value === option.value)) select.add(new Option(`${option.textContent}`, option.value));
+  };
+  load();
+
+  const view = relab.view, steps = [0, 2, 5, 10, 20, 50, 100, 200, 500], smooth = $("#smooth");
+  relab.source = $("#page").dataset.src;
+  $$(".chart").forEach(relab.chart);
+  relab.loaded = (chart) => {
+    $("b", chart.figure).textContent = chart.data.title;
+    const select = $("#x");
+    if (select.options.length !== chart.data.axes.length) select.replaceChildren(...chart.data.axes.map(([value, text]) => new Option(text, value)));
+    select.value = view.x;
+    $("#log").checked = !!chart.log();
+    $("#log").disabled = chart.data.log_y === "no";
+  };
+  $("#x").onchange = (event) => { view.x = event.target.value; relab.set({ x: view.x === "steps" ? null : view.x }); relab.zoom(null, null); };
+  smooth.oninput = () => { view.smooth = steps[smooth.value]; $("#smoothed").textContent = view.smooth ? view.smooth + " rows" : "off"; relab.set({ smooth: view.smooth || null }); relab.again(); };
+  $("#log").onchange = (event) => { view.log = event.target.checked; relab.set({ log: view.log ? 1 : 0 }); relab.charts.forEach((chart) => chart.data && chart.draw()); };
+  $("#reset").onclick = () => relab.zoom(null, null);
+  relab.listen(relab.source);
+  relab.on("rows", () => relab.again());
+})();

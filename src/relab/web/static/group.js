@@ -1,0 +1,89 @@
+// The page of a group or a run: its charts, its toolbar, what comes in while it trains.
+"use strict";
+(() => {
+  const page = $("#page");
+  relab.source = page.dataset.src;
+  const steps = [0, 2, 5, 10, 20, 50, 100, 200, 500], smooth = $("#smooth"), view = relab.view;
+  $$(".chart").forEach(relab.chart);
+
+  const shown = () => {
+    smooth.value = Math.max(0, steps.findIndex((rows) => rows >= view.smooth));
+    $("#smoothed").textContent = view.smooth ? `${view.smooth} rows` : "off";
+    smooth.setAttribute("aria-valuetext", $("#smoothed").textContent);
+    $("#marks").checked = view.marks;
+    $("#reset").hidden = view.from === null;
+  };
+  relab.loaded = (chart) => {
+    if (!chart.figure.classList.contains("lead")) return;
+    const select = $("#x"), axes = chart.data.axes;
+    if (select.options.length !== axes.length) select.replaceChildren(...axes.map(([value, text]) => new Option(text, value)));
+    select.value = axes.some(([value]) => value === view.x) ? view.x : "steps";
+    $("#log").checked = !!chart.log();
+    $("#log").disabled = chart.data.log_y === "no";
+  };
+  $("#x").onchange = (event) => { view.x = event.target.value; Object.assign(view, { from: null, to: null }); relab.set({ x: view.x === "steps" ? null : view.x, from: null, to: null }); shown(); relab.again(); };
+  smooth.oninput = () => { view.smooth = steps[smooth.value]; relab.set({ smooth: view.smooth || null }); shown(); relab.again(); };
+  $("#log").onchange = (event) => { view.log = event.target.checked; relab.set({ log: view.log ? 1 : 0 }); relab.charts.forEach((chart) => chart.data && chart.draw()); };
+  $("#marks").onchange = (event) => { view.marks = event.target.checked; relab.set({ marks: view.marks ? null : 0 }); relab.charts.forEach((chart) => chart.plot && chart.plot.redraw()); };
+  $("#reset").onclick = () => relab.zoom(null, null);
+  relab.keys.l = () => $("#log").click();
+
+  const all = $("#all"), find = $("#find");
+  const filter = () => {
+    const words = find.value.toLowerCase().split(/\s+/).filter(Boolean), every = all && all.dataset.open;
+    for (const figure of $$(".chart.small")) {
+      const text = (figure.dataset.metric + " " + figure.dataset.title).toLowerCase(), fits = words.every((word) => text.includes(word));
+      figure.hidden = words.length ? !fits : "more" in figure.dataset && !every;
+    }
+    relab.set({ find: find.value || null });
+  };
+  if (all) all.onclick = () => { all.dataset.open = "1"; all.hidden = true; filter(); };
+  if (find) { find.value = relab.params().get("find") || ""; find.oninput = filter; if (find.value) filter(); }
+
+  relab.finding = (number) => {
+    const card = $("#f" + number);
+    if (!card) return;
+    $$(".finding.at").forEach((each) => each.classList.remove("at"));
+    card.classList.add("at");
+    $("details", card).open = true;
+    card.scrollIntoView({ block: "center", behavior: "smooth" });
+    card.focus({ preventScroll: true });
+  };
+
+  for (const button of $$(".play")) button.onclick = () => {
+    const films = $$("video", button.closest("h3").nextElementSibling), stop = films.some((film) => !film.paused);
+    for (const film of films) { film.currentTime = 0; stop ? film.pause() : film.play(); }
+  };
+  const details = $("#details");
+  details.addEventListener("toggle", async () => {
+    if (!details.open || details.dataset.read) return;
+    details.dataset.read = "1";
+    const answer = await fetch(details.dataset.src);
+    $("div", details).outerHTML = await answer.text();
+  });
+
+  // ---- While it trains: rows as they come, the numbers when the run has changed, findings as they fire
+
+  let late = null;
+  const numbers = async () => {
+    const answer = await fetch(location.pathname);
+    if (!answer.ok) return;
+    const fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
+    for (const selector of [".right", ".answer"]) {
+      const now = $(selector), next = $(selector, fresh);
+      if (now && next && now.innerHTML !== next.innerHTML) {
+        const open = $$("details", now).map((each) => each.open);
+        now.replaceWith(next);
+        $$("details", next).forEach((each, i) => (each.open = open[i] ?? each.open));
+      }
+    }
+  };
+  relab.listen(relab.source);
+  relab.on("rows", () => { clearTimeout(late); relab.again(); late = setTimeout(numbers, 400); });
+  relab.on("findings", async () => {
+    const answer = await fetch("/findings?" + relab.source);
+    if (answer.ok) $("#cards").innerHTML = new DOMParser().parseFromString(await answer.text(), "text/html").body.innerHTML;
+    relab.again();
+  });
+  shown();
+})();

@@ -1,0 +1,39 @@
+// Today and Notebook: what takes longer is asked for when the page is there; decisions go back with the token.
+"use strict";
+(() => {
+  const more = $("#more");
+  const load = async () => {
+    if (!more) return;
+    const answer = await fetch(more.dataset.src);
+    more.innerHTML = answer.ok ? await answer.text() : "<p class='dim'></p>";
+    if (!answer.ok) more.firstChild.textContent = "this could not be worked out";
+  };
+  load();
+  relab.changed = load;
+
+  const seen = $("#seen");
+  if (seen) seen.onclick = async () => { seen.disabled = true; await relab.post("seen", {}); location.reload(); };
+  addEventListener("click", async (event) => {
+    const form = event.target.closest(".proposal"), what = event.target.dataset.do;
+    if (!form || !what) return;
+    const edits = {};
+    for (const input of $$("input[data-was]", form)) if (input.value !== input.dataset.was) edits[input.name] = input.value;
+    event.target.disabled = true;
+    try {
+      if (what === "refuse") await relab.act("refuse", { id: form.dataset.id });
+      else relab.toast((await relab.post("approve", { id: form.dataset.id, edits, queue: what === "queue" })).said);
+    } finally { event.target.disabled = false; }
+  });
+
+  let late = null;
+  const again = () => { clearTimeout(late); late = setTimeout(async () => {
+    const answer = await fetch(location.href), fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
+    for (const selector of [".three > .card:first-child", "#findings", ".title.day .answer"]) {
+      const now = $(selector), next = $(selector, fresh);
+      if (now && next && now.innerHTML !== next.innerHTML) now.replaceWith(next);
+    }
+  }, 500); };
+  relab.listen();
+  relab.on("runs", again);
+  relab.on("findings", again);
+})();

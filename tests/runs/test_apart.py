@@ -1,0 +1,98 @@
+"""Is one point clearly above another? Hand numbers, and how often noise alone is taken for a fall."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from relab.record.evaluations import Estimate, Evaluation
+from relab.record.history import Column, History
+from relab.runs.apart import bound, clearly, pooled, steadied
+from relab.runs.course import course_of
+from relab.runs.verdict import verdict_of
+
+CARTPOLE = {"env": "CartPole-v1", "reward_low": 1.0, "reward_high": 1.0, "horizon": 500,
+            "random": {"return_mean": 22.2, "return_std": 11.3, "n": 1000}}  # fmt: skip
+
+
+def test_the_noise_of_three_in_a_row_is_pooled_by_what_each_tells():
+    """Variances of single episodes 5 * 4 = 20, 0 and 20, with four degrees of freedom each, of which eight count."""
+    points = [Evaluation(0, 10.0, 2.0, 5), Evaluation(1, 20.0, 0.0, 5), Evaluation(2, 30.0, 2.0, 5)]
+    first, middle, _ = steadied(points)
+    assert first.se == pytest.approx(math.sqrt((4 * 20 + 4 * 0) / 8 / 5))
+    assert middle.se == pytest.approx(math.sqrt((4 * 0 + 0.5 * 8 * 20) / 8 / 5))
+    assert first.df == middle.df == 8
+    assert steadied([Evaluation(0, 1.0, 0.5, 20)])[0].se == 0.5, "twenty episodes tell their own noise"
+
+
+def test_few_episodes_and_many_looks_need_a_larger_difference():
+    few, many = [Evaluation(0, 0.0, 1.0, 4)] * 2, [Estimate(0, 0.0, 1.0, 1000)] * 2
+    assert clearly(4.3, *many) and not clearly(4.2, *many)  # 3 * sqrt(2) = 4.24
+    assert not clearly(6.0, *few) and clearly(7.4, *few)  # t with 6 degrees of freedom: 4.90 * sqrt(2) = 6.93
+    assert not clearly(4.6, *many, looks=20) and clearly(4.6, *many, looks=3)
+    assert bound(8.0, 20) == pytest.approx(5.04, abs=0.01)
+
+
+def test_several_points_as_one():
+    whole = pooled([Evaluation(0, 1.0, 3.0, 5), Evaluation(1, 3.0, 4.0, 5)])
+    assert (whole.mean, whole.se, whole.n, whole.df) == (2.0, 2.5, 10, 8)
+
+
+def played(levels, n, rng) -> History:
+    """Evaluations of n episodes whose returns spread as CartPole's do."""
+    rows = [{"step": 5000 * (i + 1), "mode": "det",
+             "episodes": [{"seed": k, "return": float(min(8 + x, 500)), "length": 9}
+                          for k, x in enumerate(rng.exponential(level - 8, n))]}
+            for i, level in enumerate(levels)]  # fmt: skip
+    return History(Path("run"), evals=rows, meta={"spec": CARTPOLE})
+
+
+@pytest.mark.parametrize(("k", "n"), [(10, 3), (20, 5), (50, 5), (50, 10)])
+def test_the_best_of_many_is_high_by_chance(k, n):
+    """With three standard errors for any pick, 10 to 25 % of these were called unstable or fallen."""
+    rng = np.random.default_rng([k, n])
+    kinds = Counter(verdict_of(played([200.0] * k, n, rng)).kind for _ in range(60))
+    assert kinds["unstable"] + kinds["part"] + kinds["lost"] <= 2, kinds
+
+
+@pytest.mark.parametrize("n", [5, 10])
+def test_a_collapse_is_told_all_the_same(n):
+    rng = np.random.default_rng(n)
+    levels = [*np.linspace(22, 200, 8), *[200.0] * 7, *[22.0] * 5]
+    kinds = Counter(verdict_of(played(levels, n, rng)).kind for _ in range(40))
+    assert kinds["lost"] >= 32, kinds
+
+
+def test_a_lucky_episode_at_the_end_of_a_collapse_is_not_learned():
+    rng = np.random.default_rng(3)
+    kinds = Counter[str]()
+    for _ in range(60):
+        run = played([*np.linspace(22, 200, 6), *[200.0] * 3, *[10.0] * 3], 5, rng)
+        run.evals[-1]["episodes"][0]["return"] = 500.0
+        kinds[verdict_of(run).kind] += 1
+    assert kinds["learned"] + kinds["top"] == 0, kinds
+
+
+@pytest.mark.parametrize(("rows", "fall"), [(20, 12), (20, 16), (25, 21), (50, 40), (100, 90)])
+def test_the_error_after_a_fall_is_that_of_what_came_after_it(rows, fall):
+    """Rows of 300 ± 34, then 9.3 ± 0.2: the last tenth was told as 9.3 ± 4 to ± 57."""
+    rng, errors = np.random.default_rng(rows), []
+    for _ in range(20):
+        high, low = rng.normal(300, 34, fall), rng.normal(9.3, 0.2, rows - fall)
+        column = Column(2048 * np.arange(1, rows + 1), np.concatenate([high, low]))
+        run = History(Path("run"), {"return/mean": column}, {"return/mean": "env_steps"}, source="sb3")
+        errors.append(course_of(run).points[-1].se)
+    true = 0.2 / math.sqrt(rows / 10)
+    assert true / 3 < np.median(errors) < 3 * true
+    assert max(errors) < 2
+
+
+def test_a_fall_just_before_the_end_still_counts_as_noise():
+    """A single low row says nothing of its own noise."""
+    values = np.r_[np.random.default_rng(0).normal(300, 34, 19), 9.3]
+    run = History(Path("run"), {"return/mean": Column(np.arange(1, 21), values)}, {"return/mean": "env_steps"})
+    assert course_of(run).points[-1].se > 10

@@ -1,0 +1,289 @@
+"""Do the pages show the numbers of the commands, escape what came from a log, and stay below their folder?"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable
+from html import unescape
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import made_up
+from relab.formats.read import find
+from relab.report import sections
+from relab.runs import grouping
+from relab.stats import mean_over_seeds
+from web.conftest import VALUES, Served
+
+HOSTILE = "<img src=x onerror=alert(1)>\"'&{{7*7}}"
+
+
+def means(text: str) -> dict[str, tuple[float, float, float, int]]:
+    """Label -> mean, low, high, n as the table holds them."""
+    numbers = "".join(f' data-{name}="([^"]*)"' for name in ("mean", "low", "high", "n"))
+    rows = re.findall(f'aria-label="choose ([^"]*)".*?{numbers}', text, re.S)
+    return {unescape(label): (float(m), float(low), float(high), int(n)) for label, m, low, high, n in rows}
+
+
+# ---- Numbers
+
+
+def test_the_table_has_the_means_and_intervals_of_the_report(served: Served) -> None:
+    shown = means(served.get("/runs").text)
+    groups = {group.label: group for group in grouping.load(served.root)}
+    assert set(shown) == set(groups) == set(VALUES)
+    for label, values in VALUES.items():
+        outcome = sections.outcome(groups[label])
+        assert shown[label][:3] == tuple(outcome.ends)
+        assert shown[label][0] == np.mean(values)
+        assert shown[label][3] == 5
+
+
+def test_filters_choose_runs_and_the_mean_is_that_of_the_chosen(served: Served) -> None:
+    shown = means(served.get("/runs/table?q=outcome>50 seed<4").text)
+    assert shown["wide"][0] == np.mean(VALUES["wide"][:4])
+    assert shown["narrow"][0] == np.mean([90.0, 60.0])
+    assert np.isnan(shown["narrow"][1])  # no interval under five seeds
+
+
+@pytest.mark.parametrize(
+    ("words", "labels"),
+    [("lr=0.1", {"narrow"}), ("algo.lr<0.01", {"wide"}), ("WIDE", {"wide"}), ("state:running", set()),
+     ("ppo", set(VALUES)), ("state:finished wide", {"wide"}), ("seed=3", set(VALUES)), ("nobody", set()),
+     ('"wide-s0"', {"wide"})],
+)  # fmt: skip
+def test_the_filter_speaks_the_language_of_relab_runs(served: Served, words: str, labels: set[str]) -> None:
+    assert set(means(served.client.get("/runs/table", params={"q": words}).text)) == labels
+
+
+@pytest.mark.parametrize("words", ["lrr=1", "state:happy", "is:odd", "outcome>many"])
+def test_what_is_wrong_with_a_filter_is_said_in_its_place(served: Served, words: str) -> None:
+    text = served.client.get("/runs/table", params={"q": words}).text
+    assert 'role="alert"' in text or "cannot be shown" in text
+
+
+def test_only_settings_that_vary_are_columns(served: Served) -> None:
+    text = served.get("/runs").text
+    assert 'data-sort="algo.lr"' in text
+    assert 'data-sort="algo.gamma"' not in text
+    assert 'data-sort="algo.gamma"' in served.get("/runs?cols=gamma").text
+
+
+def test_last_best_and_at_a_step(tmp_path: Path, shelf_of: Callable[..., Served]) -> None:
+    for seed in range(5):
+        folder = made_up.run(tmp_path / f"fall-s{seed}", 100.0, seed=seed)
+        add_evaluation(folder, 4096, 30.0 + seed)
+    served = shelf_of()
+    label = next(iter(means(served.get("/runs").text)))
+    assert means(served.get("/runs").text)[label][0] == 32.0
+    assert means(served.get("/runs?value=best").text)[label][0] == 100.0
+    assert means(served.get("/runs?value=at&step=3000").text)[label][0] == 100.0
+    assert means(served.get("/runs?value=at&step=0").text)[label][0] == 10.0
+
+
+def add_evaluation(folder: Path, step: int, value: float) -> None:
+    from relab.base.jsonl import encode
+
+    episodes = [{"seed": i, "return": value, "length": 1, "success": None, "end": "done"} for i in range(3)]
+    with open(folder / "evals.jsonl", "ab") as file:
+        file.write(encode({"step": step, "axis": "agent_steps", "mode": "det", "noise": 0.0, "episodes": episodes}))
+
+
+@pytest.mark.parametrize(
+    "sort", ["outcome", "-outcome", "name", "-name", "age", "steps", "n", "env", "state", "algo.lr"]
+)
+def test_every_order_shows_every_group(served: Served, sort: str) -> None:
+    order = [*means(served.get(f"/runs?sort={sort}").text)]
+    assert set(order) == set(VALUES)
+    if sort in ("outcome", "-outcome"):
+        assert order == (["wide", "narrow"] if sort == "outcome" else ["narrow", "wide"])
+
+
+def test_the_page_of_a_group_says_what_the_report_says(served: Served) -> None:
+    text = unescape(served.get(f"/group/{served.key('wide')}").text)
+    group = next(g for g in grouping.load(served.root) if g.label == "wide")
+    outcome = sections.outcome(group)
+    assert outcome.value in text
+    assert outcome.sure in text
+    assert "algo.lr" in text
+
+
+def test_the_page_of_a_run_is_found_by_its_name(served: Served) -> None:
+    assert "narrow-s3" in served.get("/run/runs/narrow-s3").text
+    assert served.get("/run/narrow-s3").status_code == 404
+
+
+def test_an_empty_folder_says_what_to_do(tmp_path: Path, shelf_of: Callable[..., Served]) -> None:
+    text = shelf_of().get("/runs").text
+    assert "No runs here yet" in text
+    assert "relab train" in text
+
+
+def test_details_hold_the_reports_sections(served: Served) -> None:
+    assert "Run info" in served.get("/details?r=runs/wide-s0").text
+
+
+# ---- Everything that came from a log is text
+
+
+@pytest.fixture
+def hostile(tmp_path: Path, shelf_of: Callable[..., Served]) -> Served:
+    """A run whose every word is an attack."""
+    from relab.runs import labels, moves
+
+    said = dict.fromkeys(("command", "intent", "parent"), HOSTILE)
+    folder = made_up.run(tmp_path / "<svg onload=alert(2)>", 100.0, said, seed=0)
+    moves.relabel(folder, labels.noted(HOSTILE))
+    (folder / "metrics.jsonl").write_text(
+        '{"step": 1, "axis": "<b>axis</b>", "foreign/<script>alert(3)</script>": 1.0}\n'
+        '{"step": 2, "axis": "<b>axis</b>", "foreign/<script>alert(3)</script>": 2.0}\n'
+    )
+    (folder / "events.jsonl").write_text('{"step": 1, "kind": "stage", "name": "</script><script>alert(4)</script>"}\n')
+    (folder / "media").mkdir()
+    (folder / "media" / "<img src=x onerror=alert(5)>.png").write_bytes(b"\x89PNG\r\n")
+    log = tmp_path / "theirs"
+    log.mkdir()
+    (log / "progress.csv").write_text("step,<script>alert(6)</script>,return\n1,2,3\n2,3,4\n")
+    served = shelf_of()
+    from relab.web.examining import examined
+    from relab.web.watching import Health, sources
+
+    runs = [run for group in served.bench.shelf.every() for run in group.runs]
+    texts = dict.fromkeys(("message", "meaning", "refuted_by", "confidence", "explained_by", "check"), HOSTILE)
+    place = {"run": runs[0].name, "where": runs[0].name, "onset": {"axis": "x", "step": 1}}
+    reference = {"run": HOSTILE, "value": 1.0, "what": HOSTILE}
+    finding = {"slug": "made-up", "severity": "warning", "evidence": [], "reference": reference, "tries": [HOSTILE],
+               "spark": "", "new": True, **texts, **place}  # fmt: skip
+    document = examined(str(served.root), sources(served.bench.shelf, runs))
+    served.bench.watcher.health = Health({**document, "findings": [finding, *document["findings"]]}, "done")
+    return served
+
+
+ATTACKS = ("<svg onload", "<img src=x", "<script>alert", "<b>axis", "{{7*7}}49", 'onerror=alert(1)>"')
+
+
+def test_no_word_of_a_log_becomes_markup(hostile: Served) -> None:
+    runs = [run for group in hostile.bench.shelf.every() for run in group.runs]
+    pages = ["/runs", "/runs?q=%3Cscript%3Ealert(7)%3C/script%3E", "/run/%3Cscript%3Ealert(8)%3C/script%3E"]
+    pages += [f"/group/{group.key}" for group in hostile.bench.shelf.every()]
+    for run in runs:
+        from urllib.parse import quote
+
+        pages += [f"/run/{quote(run.name)}", f"/details?r={quote(run.name)}", f"/findings?r={quote(run.name)}"]
+    for page in pages:
+        text = hostile.get(page).text
+        for attack in ATTACKS:
+            assert attack not in text, f"{attack} on {page}"
+
+
+def test_what_is_served_as_data_is_never_taken_for_a_page(hostile: Served) -> None:
+    name = hostile.bench.shelf.every()[0].runs[0].name
+    for address, kind in (
+        ("/api/curve", "application/json"),
+        ("/api/curve.csv", "text/csv"),
+        ("/api/curve.svg", "image/svg"),
+    ):
+        answer = hostile.client.get(address, params={"r": name})
+        assert answer.headers["content-type"].startswith(kind)
+        assert answer.headers["x-content-type-options"] == "nosniff"
+    assert "<script>alert" not in hostile.client.get("/api/curve.svg", params={"r": name}).text
+
+
+def test_a_cell_of_a_table_is_no_formula(tmp_path: Path, shelf_of: Callable[..., Served]) -> None:
+    made_up.run(tmp_path / "=cmd|' /C calc'!A0", 100.0, seed=0)
+    text = shelf_of().client.get("/api/curve.csv", params={"r": "=cmd|' /C calc'!A0"}).text
+    assert all(not cell.startswith("=") for line in text.splitlines() for cell in line.split(","))
+
+
+# ---- Nothing above the folder, and no way out of it
+
+ESCAPES = ("../../../../etc/passwd", "..%2f..%2fetc%2fpasswd", "%2e%2e/%2e%2e/etc/passwd", "/etc/passwd",
+           "....//....//etc/passwd", "runs/wide-s0/../../../secret", "runs\\..\\..\\secret", "runs/wide-s0%00.png",
+           "runs/wide-s0/meta.json")  # fmt: skip
+
+
+@pytest.mark.parametrize("path", ESCAPES)
+def test_no_path_of_an_address_reaches_the_disk(served: Served, path: str) -> None:
+    (served.root.parent / "secret").write_text("hidden")
+    for address in (f"/run/{path}", f"/static/{path}", f"/group/{path}", f"/media?r={path}&file={path}",
+                    f"/media?r=runs/wide-s0&file={path}", f"/details?r={path}", f"/api/curve?r={path}"):  # fmt: skip
+        answer = served.get(address)
+        assert answer.status_code in (400, 404), address
+        assert "root:" not in answer.text
+        assert "hidden" not in answer.text
+
+
+def test_links_that_lead_out_are_not_followed(tmp_path: Path, shelf_of: Callable[..., Served]) -> None:
+    inside, outside = tmp_path / "inside", tmp_path / "outside"
+    made_up.run(outside / "theirs-s0", 100.0, seed=0)
+    folder = made_up.run(inside / "mine-s0", 100.0, seed=0)
+    os.symlink(outside / "theirs-s0", inside / "linked")
+    (folder / "media").mkdir()
+    (outside / "film.png").write_bytes(b"secret")
+    os.symlink(outside / "film.png", folder / "media" / "film.png")
+    served = shelf_of(inside)
+    assert [run.name for group in served.bench.shelf.every() for run in group.runs] == ["mine-s0"]
+    assert served.get("/run/linked").status_code == 404
+    assert served.get("/media?r=mine-s0&file=film.png").status_code == 404
+    os.remove(folder / "metrics.jsonl") if (folder / "metrics.jsonl").exists() else None
+    os.symlink(outside / "theirs-s0" / "evals.jsonl", folder / "metrics.jsonl")
+    assert "secret" not in served.get("/run/mine-s0").text
+
+
+def test_a_folder_of_media_that_is_a_link_is_none(tmp_path: Path, shelf_of: Callable[..., Served]) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "a.png").write_bytes(b"secret")
+    folder = made_up.run(tmp_path / "in" / "mine-s0", 100.0, seed=0)
+    os.symlink(tmp_path / "elsewhere", folder / "media")
+    assert shelf_of(tmp_path / "in").get("/media?r=mine-s0&file=a.png").status_code == 404
+
+
+def test_a_film_is_served_with_its_kind(served: Served) -> None:
+    media = served.root / "runs" / "wide-s0" / "media"
+    media.mkdir()
+    (media / "step-000000002048-worst.png").write_bytes(b"\x89PNG")
+    (media / "page.html").write_text("<script>alert(1)</script>")
+    (media / "drawing.svg").write_text("<svg onload='alert(1)'/>")
+    assert served.get("/media?r=runs/wide-s0&file=step-000000002048-worst.png").headers["content-type"] == "image/png"
+    for file in ("page.html", "drawing.svg"):
+        assert served.get(f"/media?r=runs/wide-s0&file={file}").status_code == 404
+    assert "step 2,048" in served.get("/run/runs/wide-s0").text
+
+
+def test_reading_writes_nothing_below_the_folder(served: Served) -> None:
+    from shelves import tree
+
+    before = tree(served.root)
+    for page in (
+        "/runs",
+        f"/group/{served.key('wide')}",
+        "/run/runs/wide-s0",
+        "/details?r=runs/wide-s0",
+        "/api/curve?r=runs/wide-s0",
+    ):
+        assert served.get(page).status_code == 200
+    assert tree(served.root) == before
+
+
+def test_runs_of_other_tools_have_the_same_pages(tmp_path: Path, shelf_of: Callable[..., Served]) -> None:
+    for seed in range(5):
+        folder = tmp_path / f"sb3_s{seed}"
+        folder.mkdir()
+        rows = "\n".join(f"{100 * i},{10.0 * i + seed},{0.1 * i}" for i in range(1, 20))
+        (folder / "progress.csv").write_text(f"time/total_timesteps,rollout/ep_rew_mean,train/loss\n{rows}\n")
+    served = shelf_of()
+    (label,) = means(served.get("/runs").text)
+    (group,) = grouping.load(tmp_path)
+    assert means(served.get("/runs").text)[label][:3] == tuple(sections.outcome(group).ends)
+    assert served.get(f"/group/{served.bench.shelf.every()[0].key}").status_code == 200
+
+
+def test_the_mean_is_that_of_numpy(served: Served) -> None:
+    every: dict[str, Any] = {each.name: each for each in find.load_all(served.root).runs}
+    assert len(every) == 10
+    wide = mean_over_seeds(VALUES["wide"], (1.0, 500.0))
+    assert means(served.get("/runs").text)["wide"][:3] == (wide.mid, wide.low, wide.high)
