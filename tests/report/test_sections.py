@@ -350,7 +350,9 @@ def test_what_is_missing_is_told_of_a_run_only_where_there_are_several():
     one = [NotChecked("a", "run", "time/sps"), NotChecked("b", "run", "time/sps")]
     assert tables.unchecked(one).head == ["missing", "rules that need it"]
     assert tables.unchecked(one).rows == [["time/sps", "a, b"]]
-    assert tables.unchecked([*one, NotChecked("a", "other", "time/sps")]).head[-1] == "runs"
+    both = [*one, NotChecked("a", "other", "time/sps")]
+    assert tables.unchecked(both).head == ["missing", "rules that need it"], "all lack it"
+    assert tables.unchecked([*both, NotChecked("c", "other", "value/loss")]).rows[-1] == ["value/loss", "c", "other"]
 
 
 def test_large_counters_have_no_exponent():
