@@ -53,6 +53,8 @@ class RayBorder:
         try:
             self.ray.get(task)
         except self.ray.exceptions.RayTaskError as error:
+            if isinstance(error.cause, self.ray.exceptions.TaskCancelledError):  # by us
+                return
             raise EngineError(f"{job} failed on its machine before it began: {error.cause!r:.300}") from None
         except self.ray.exceptions.RayError:  # lost with its worker, node or head
             pass
