@@ -44,9 +44,9 @@ def away(base: Path = Path()) -> list[Away]:
 def last_tries(desk: Desk) -> dict[str, str]:
     """Id -> job."""
     tries: dict[str, str] = {}
-    for id_ in sorted(desk.sent(), key=lambda each: int(each.rpartition(".")[2] or 0)):
-        tries[name_of(id_)] = id_
     sent = desk.sent()
+    for id_ in sorted(sent, key=lambda each: int(each.rpartition(".")[2] or 0)):
+        tries[name_of(id_)] = id_
     return {id_: sent[id_] for id_ in tries.values()}
 
 
