@@ -32,7 +32,7 @@ from relab.lab.execute.slots import Slots
 from relab.lab.execute.where import Where
 
 pytestmark = pytest.mark.cluster
-CELLS = int(os.environ.get("RELAB_CELLS", "200"))
+CELLS = int(os.environ.get("CLUSTER_CELLS", "200"))
 MARK = "relab-cluster-result"
 QUESTION = """
 question: does a smaller clip range learn as much

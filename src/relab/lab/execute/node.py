@@ -152,7 +152,8 @@ def start(order: Order) -> subprocess.Popen[bytes]:
     with open_plain(order.log, "ab") as log:
         return subprocess.Popen(
             words, stdout=log, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, start_new_session=True,
-            cwd=order.cwd, env={**os.environ, **ONE_THREAD, **order.env, **marks}, preexec_fn=partial(die_with, os.getpid()),
+            cwd=order.cwd, env={**os.environ, **ONE_THREAD, **order.env, **marks},
+            preexec_fn=partial(die_with, os.getpid()),
         )  # fmt: skip
 
 
