@@ -9,6 +9,7 @@ import json
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -19,7 +20,7 @@ import pytest
 
 from relab import cli
 from relab.config.base import ConfigError
-from relab.lab.execute import cluster, engines, local, node, release, slurm_border, where
+from relab.lab.execute import cluster, engines, local, node, ray_border, release, slurm_border, where
 from relab.lab.execute.cluster import Cluster, JobState
 from relab.lab.execute.desk import Desk, End, Order
 from relab.lab.execute.engine_error import EngineError
@@ -317,6 +318,17 @@ def test_an_engine_that_is_not_installed_is_an_error_before_anything_is_written(
         engines.of(Where(on=engine), tmp_path / "x")
     assert said in str(error.value)
     assert not (tmp_path / "x").exists()
+
+
+def test_an_address_that_does_not_answer_is_an_error_at_once() -> None:
+    """Ray itself ends the whole process after a while: nobody would be told."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))  # and does not listen
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        with pytest.raises(EngineError, match=rf"no Ray cluster answers at {address}: Connection refused"):
+            ray_border.check_answers(address)
+    ray_border.check_answers("auto")
+    ray_border.check_answers(None)
 
 
 def test_what_slurm_refuses_is_told_in_its_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
