@@ -47,6 +47,8 @@ class Serve:
     """runs of the folder, five seeds a config"""
     rows: int = ROWS
     """rows of the long curve"""
+    indexed: int = 100_000
+    """runs that stand in the index alone, for the search"""
     out: Path = RESULTS
     """where the numbers go"""
 
@@ -60,7 +62,8 @@ def main() -> None:
         make_long(long / "long-s0", args.rows)
         machine = f"{platform.machine()}, {os.cpu_count()} cores"
         body = {"commit": commit(), "machine": machine, "load": os.getloadavg()[0],
-                "many": measure_many(many, args.runs), "long": measure_long(long, args.rows)}  # fmt: skip
+                "many": measure_many(many, args.runs), "long": measure_long(long, args.rows),
+                "indexed": measure_indexed(Path(place) / "indexed", args.indexed)}  # fmt: skip
     known = json.loads(args.out.read_text()) if args.out.is_file() else {}
     args.out.write_text(json.dumps({**known, str(args.runs): body}, indent=1) + "\n")
     print(json.dumps(body, indent=1))
@@ -167,6 +170,48 @@ def measure_many(root: Path, runs: int) -> dict[str, Any]:
         return body
     finally:
         server.close()
+
+
+def measure_indexed(root: Path, runs: int) -> dict[str, Any]:
+    """Seconds of a core to list and to search so many runs; their folders are not made, the index is filled by hand."""
+    from relab.runs.glance import Glance
+    from relab.runs.index import Index
+    from relab.web import query
+    from relab.web.bench import Bench
+    from relab.web.pages.runs import table_html
+    from relab.web.shelf import Shelf
+
+    root.mkdir()
+    index, configs = Index(root), dict[bytes, int]()
+    for number in range(runs):
+        config, seed = divmod(number, SEEDS)
+        settings = {
+            "algo.name": "ppo",
+            "env.name": "cartpole-v1",
+            "algo.lr": 1e-6 * (1 + config),
+            "algo.envs": 8 << config % 4,
+        }
+        glance = Glance(id=f"{number:012x}", env="cartpole-v1", algo="ppo", seed=seed, status="finished", steps=40_960)
+        glance.sign, glance.settings = 1e9 + number, settings
+        glance.metric, glance.outcome = "eval/return_det", float(number * 7 % 490)
+        index._put(f"/c{config:05d}-s{seed}".encode(), "", 1, f"c{config:05d}-s{seed}", glance, configs)
+    index.db.commit()
+    index.close()
+    bench = Bench(root, "", Shelf(root), root / "queue")
+    body: dict[str, Any] = {"runs": runs}
+    questions = {
+        "first_list": {},
+        "list": {},
+        "words": {"q": "c00042"},
+        "setting": {"q": "lr<1e-4"},
+        "by_outcome": {"sort": "outcome"},
+    }
+    for name, params in questions.items():
+        began = time.process_time()
+        table_html(bench, query.parse(params))
+        body[f"{name}_cpu_s"] = round(time.process_time() - began, 2)
+    bench.shelf.close()
+    return body
 
 
 def wait_for(server: Server, text: str) -> None:
