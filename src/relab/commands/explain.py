@@ -53,6 +53,7 @@ def main(words: Sequence[str]) -> int:
         raise NotFoundError(f"relab knows no {args.word!r}{close}")
     if args.run is not None:
         metrics = same_end(word, [name for name, _ in known])
+        texts = [text() for name, text in known if metrics and name == metrics[0]] or texts
         texts = [texts[0].partition(HEALTHY)[0], among_healthy(args.word, [word, *metrics], args.run)]
     print("\n\n".join(dict.fromkeys(texts)))
     return 0
@@ -191,7 +192,8 @@ def about_class(name: str, what: str, cls: type) -> str:
 def key_words() -> Words:
     """Config keys, in full, by their last part, and as other tools call them."""
     sections = [("", RunConfig), ("eval.", Eval), ("save.", Save)]
-    sections += [("algo.", registry.algo_config_class(name)) for name in registry.algo_names()]
+    usual_first = sorted(registry.algo_names(), key=lambda name: name not in ("ppo", "dqn", "sac"))
+    sections += [("algo.", registry.algo_config_class(name)) for name in usual_first]
     sections += [("env.", registry.env_params_class(name)) for name in registry.env_names()]
     words: Words = []
     for prefix, cls in sections:
