@@ -31,7 +31,7 @@ PYTEST := $(ONE_THREAD) $(BYTECODE) $(PY) -m pytest $(if $(filter-out 0,$(WORKER
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup demo test test-all test-kill fuzz check format bench bench-peers docs site dist clean
+.PHONY: help setup demo test test-all test-cluster test-kill fuzz check format bench bench-peers docs site dist clean
 
 help:  ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | while IFS="$$(printf '\t')" read -r name text; do \
@@ -47,7 +47,11 @@ test: $(STAMP)  ## the tests, without the slow ones
 	$(PYTEST)
 
 test-all: $(STAMP)  ## all tests, the slow ones too
-	$(PYTEST) -m "slow or not slow" --hypothesis-profile=search
+	$(PYTEST) -m "not cluster" --hypothesis-profile=search
+
+test-cluster: $(STAMP)  ## a real Ray cluster and a real Slurm on this machine, nodes killed, runs compared with those made here
+	$(PY) -m pip install --quiet -c constraints.txt 'ray>=2.60,<3'
+	$(ONE_THREAD) $(BYTECODE) $(PY) -m pytest -s -m cluster tests/cluster
 
 test-kill: $(STAMP)  ## kill runs of everything KILLS=1000 times, resume them, compare all bytes; the table goes to docs/reliability.md
 	$(ONE_THREAD) $(PY) tests/kill/kill_driver.py $(KILLS) --write
@@ -102,7 +106,7 @@ endef
 
 $(STAMP): pyproject.toml constraints.txt
 	$(call make_venv,$(VENV))
-	$(PY) -m pip install --quiet -c constraints.txt -e '.[train,mujoco,dev]'
+	$(PY) -m pip install --quiet -c constraints.txt -e '.[train,mujoco,mcp,dev]'
 	@touch $@
 
 $(PEER_STAMP): benchmarks/peers/requirements.txt

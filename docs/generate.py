@@ -1,5 +1,5 @@
 """Do the documents list every config key, metric, event and rule? Writes docs/config.md's tables, docs/metrics.md,
-docs/health.md, docs/modules.md, and the line numbers of links into the code.
+docs/health.md, docs/modules.md, docs/json.md, and the line numbers of links into the code.
 
 python docs/generate.py           rewrite them
 python docs/generate.py --check   exit 1 and name the pages that are not current; write nothing
@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from relab.commands import schemas
 from relab.config import layers, registry
 from relab.config.base import field_docs, field_types, property_docs
 from relab.config.coerce import describe
@@ -297,6 +298,31 @@ def question_of(path: Path) -> str:
     return " ".join(docstring.split("\n\n")[0].split())
 
 
+JSON_HEAD = """# JSON: what --json prints
+
+Every reading command prints its answer as JSON with `--json`. Each output holds a number `schema`. It is raised when
+a key is removed, renamed or changes its meaning; a new key does not raise it. A program checks the number and passes
+over keys that it does not know. The schemas (JSON Schema, draft 2020-12) are shipped with relab:
+
+```python
+from relab.commands import schemas
+
+schemas.names()  # compare, diff, doctor, ...
+schemas.schema("examine")  # a mapping
+```
+
+`tests/commands/test_json_schemas.py` holds them against the real output of each command, over relab's own runs and
+over logs of eight other tools; there a key that the schema does not know is an error. Numbers that are not finite are
+the texts "NaN", "Infinity" and "-Infinity", and null means that there is none. Outputs of commands that train,
+simulate or write (`train`, `experiment`, `sweep`, `eval`, `probe`, `coverage`, `convert`) have no schema yet, nor
+have the rows below the third level of these.
+"""
+
+
+def json_page() -> str:
+    return f"{JSON_HEAD}\n{schemas.page()}\n"
+
+
 def pages() -> dict[Path, str]:
     """Each page as it should be."""
     path = DOCS / "config.md"
@@ -305,6 +331,7 @@ def pages() -> dict[Path, str]:
     written = {path: f"{before}{BEGIN}\n\n{config_tables()}\n{END}{after}", DOCS / "metrics.md": metrics_page()}
     written[DOCS / "health.md"] = health_page()
     written[DOCS / "modules.md"] = modules_page()
+    written[DOCS / "json.md"] = json_page()
     readme = DOCS.parent / "README.md"
     counted = re.sub(
         r"against \d+ rules", f"against {len(all_rules(plugins=False))} rules", readme.read_text(encoding="utf-8")

@@ -22,7 +22,7 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["
 GUESTS = {"pandas", "stable-baselines3"}  # used where the user has them: .to_pandas(), the logger's callback
 TOOLS = {"pytest-xdist", "ruff", "mypy", "build", "ipykernel", "httpx2"}  # called, not imported
 OPTIONAL = PROJECT["optional-dependencies"]
-EXTRAS = ("train", "optuna", "mujoco")  # what users may want on top
+EXTRAS = ("train", "optuna", "mujoco", "mcp", "ray")  # what users may want on top
 
 
 def named(requirements: list[str]) -> set[str]:
@@ -40,7 +40,8 @@ def modules(folder: Path) -> set[str]:
     for path in folder.rglob("*.py"):
         for node in ast.walk(syntax.tree(path)):
             names |= {name.partition(".")[0] for name in imported(node)}
-    own = {path.stem for path in folder.rglob("*")}
+    package = (folder / "__init__.py").exists()  # whose modules are imported by their whole name
+    own = set() if package else {path.stem for path in folder.rglob("*")}
     return names - set(sys.stdlib_module_names) - own - {"relab"}
 
 

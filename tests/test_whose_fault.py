@@ -148,12 +148,12 @@ def test_an_error_that_is_no_users_is_a_fault_of_relab(
     def slip(*_: object) -> str:
         raise error("x")
 
-    monkeypatch.setattr("relab.commands.explain.hint", slip)
+    monkeypatch.setattr("relab.health.words.hint", slip)
     assert cli.main(["explain", "no-such-word"]) == 70
     *trace, last = capsys.readouterr().err.splitlines()
     assert trace[0] == "Traceback (most recent call last):"
     assert re.fullmatch(
-        r"relab: this is a fault of relab \(relab/commands/explain.py:\d+\): please report it with the lines above",
+        r"relab: this is a fault of relab \(relab/health/words.py:\d+\): please report it with the lines above",
         last,
     )
 
@@ -193,6 +193,7 @@ MISTAKES: dict[str, tuple[list[str], int]] = {
     "eval": (["one", "--checkpoint", "nowhere"], 2),
     "video": (["one", "--fps", "0"], 64),
     "experiment": (["plan.yaml"], 64),
+    "loop": (["plan.yaml"], 64),
     "sweep": (["plan.yaml"], 64),
     "queue": (["cancel", "nobody"], 2),
     "examine": (["one", "--against", "nobody"], 2),
@@ -211,6 +212,7 @@ MISTAKES: dict[str, tuple[list[str], int]] = {
     "runs": (["undo", "nobody"], 2),
     "doctor": (["--words"], 64),
     "completion": (["powershell"], 64),
+    "mcp": (["no-such-folder"], 64),
 }
 
 

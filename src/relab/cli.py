@@ -14,7 +14,7 @@ from relab.commands.table import COMMANDS, function_of
 
 GROUPS = {
     "Read": ("examine", "compare", "report", "note", "diff", "runs", "explain", "serve"),
-    "Run": ("train", "resume", "experiment", "sweep", "next", "queue"),
+    "Run": ("train", "resume", "experiment", "sweep", "next", "loop", "queue"),
     "More": ("convert", "doctor"),
 }
 REST = (  # told by `relab help --all`
@@ -28,6 +28,7 @@ REST = (  # told by `relab help --all`
     "faults",
     "probe",
     "completion",
+    "mcp",
 )
 EXAMPLES = """\
 Examples
@@ -39,6 +40,7 @@ Examples
 """
 USAGE, UNREADABLE, INTERRUPTED = 64, 2, 130  # exit codes
 TRAIN = ("torch", "numba", "llvmlite", "gymnasium", "safetensors", "imageio_ffmpeg")  # what the extra `train` brings
+EXTRAS = {**dict.fromkeys(TRAIN, "train"), **dict.fromkeys(("mcp", "anyio", "pydantic"), "mcp")}
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -129,9 +131,9 @@ def call(name: str, words: list[str]) -> int:
         raise
     except ModuleNotFoundError as error:
         missing = (error.name or "").partition(".")[0]
-        if missing not in TRAIN:
+        if missing not in EXTRAS:
             return blame.tell(error)
-        return fail(f"`relab {name}` needs {missing}: pip install 'relab[train]'", USAGE)
+        return fail(f"`relab {name}` needs {missing}: pip install 'relab[{EXTRAS[missing]}]'", USAGE)
     except (OSError, MemoryError) as error:
         if blame.of_plugin(error):
             return blame.tell(error)

@@ -8,7 +8,7 @@ import pytest
 
 import made_up
 from relab import cli
-from relab.commands.diff import ratio
+from relab.runs.settings import ratio
 
 
 def test_only_of_numbers_above_zero() -> None:

@@ -57,8 +57,8 @@ def trend_of(view: View) -> Trend:
 
 
 def _otherwise(course: list[Estimate]) -> str:
-    """A curve stays only where even a slope at the end of its noise would be no rise that matters: over its second half,
-    or, where it rose or came back within that, over its last third."""
+    """A curve stays only where even a slope at the end of its noise would be no rise that matters: over its second
+    half, or, where it rose or came back within that, over its last third."""
     return STAYS if any(_levelled(course, part) for part in (course[len(course) // 2 :], _third(course))) else OPEN
 
 
@@ -67,7 +67,7 @@ def _third(course: list[Estimate]) -> list[Estimate]:
 
 
 def _levelled(course: list[Estimate], part: list[Estimate]) -> bool:
-    """Whether a part has risen by nothing that matters beside all of the course, even at the end of its slope's noise."""
+    """Whether a part has risen by nothing that matters beside the whole course, even at the end of its noise."""
     slope, gain = _slope(part), max(e.mean for e in course) - min(e.mean for e in course)
     return (slope.value + ERRORS * slope.error) * float(part[-1].step - part[0].step) <= STILL * gain
 

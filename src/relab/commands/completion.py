@@ -65,7 +65,7 @@ def environments() -> list[str]:
 
 
 def explained() -> list[str]:
-    from relab.commands.explain import all_words
+    from relab.health.words import all_words
 
     return sorted({name for name, _ in all_words() if " " not in name})
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +19,7 @@ from relab.commands.parsing import parse
 from relab.commands.refusing import unless_refused
 from relab.config.base import require
 from relab.lab import experiment
+from relab.lab.execute import where
 from relab.lab.execute.local import Result
 from relab.lab.execute.slots import cores
 
@@ -31,6 +32,7 @@ EXAMPLES = """
   relab experiment question.yaml --yes --json
   relab experiment question.yaml --log LOG.md    the entry goes into this log
   relab experiment question.yaml --queue         adds its runs to the queue; `relab queue work` runs them
+  relab experiment question.yaml --on ray        on a Ray cluster; --on slurm: as jobs of Slurm
   relab experiment question.yaml --replicate     the same on as many fresh seeds: first, second and pooled answer
 """
 INTERRUPTED = 130
@@ -49,8 +51,6 @@ class ExperimentArgs(Planned):
     """add the runs that are missing to the queue ($RELAB_QUEUE, else `queue` here) and end; ask again for the answer"""
     replicate: bool = False
     """ask the same on as many fresh seeds too, in the folder NAME-replicate; both answers and the pooled one"""
-    only: str | None = None
-    """make this run alone (VARIANT-sSEED), without an answer"""
     log: Path | None = None
     """the log that gets the entry; default: `log` of the file, else LOG.md in the folder of the experiments"""
     no_log: bool = False
@@ -61,12 +61,14 @@ class ExperimentArgs(Planned):
 def main(words: Sequence[str]) -> int:
     args = parse(ExperimentArgs, "experiment", words, EXAMPLES)
     plan = experiment.load(args.file)
+    plan = replace(plan, execute=where.of(plan.execute.to_dict(), args.on))
     keep_going()
     folder = args.folder()
     if args.dry_run:
         print(outline(plan, folder))
         return 0
     require(not (args.queue and args.only), "`--queue` adds all runs that are missing; leave --only out")
+    require(not (args.on and args.only), "`--only` makes one run on this machine; leave --on out")
     require(not (args.replicate and args.only), "`--only` makes one run of one question; leave --replicate out")
     with unless_refused([folder, *([experiment.folder_of(folder)] if args.replicate else [])]) as answer:
         answer.code = start(args, plan, folder)
@@ -187,7 +189,7 @@ def run_one(args: ExperimentArgs, plan: experiment.Experiment, folder: Path, cel
     chosen = [cell for cell in cells if cell.folder.name == args.only]
     names = [cell.folder.name for cell in cells]
     require(bool(chosen), f"`--only` must be one of {', '.join(names[:20])}, but is {args.only!r}")
-    done = experiment.run(plan, folder, chosen, 1, all_cells=False)
+    done = experiment.run(plan, folder, chosen, 1, all_cells=False, where=where.Where())
     state = experiment.status(chosen[0])
     if args.json:
         print(encode({"run": str(chosen[0].folder), "status": state}).decode(), end="")

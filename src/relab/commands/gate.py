@@ -89,7 +89,7 @@ def lint_main(args: Gate) -> int:
         from relab.base.jsonl import encode
 
         rows = [{key: getattr(each, key) for key in SHOWN} for each in lints]
-        print(encode({"target": target.name, "lints": rows, "said": target.said}).decode(), end="")
+        print(encode({"schema": 1, "target": target.name, "lints": rows, "said": target.said}).decode(), end="")
         return 0
     lines = [*head(target.name, schedule), *(f"  note: {line}" for line in (*target.said, *schedule.problems))]
     lines += [line for each in lints for line in shown(each, args.verbose)]
@@ -220,7 +220,13 @@ def replay_main(args: Gate) -> int:
     if args.json:
         from relab.base.jsonl import encode
 
-        body = {"run": view.name, "gate": gate.name, "changes": changes, "checks": [row.to_dict() for row in rows]}
+        body = {
+            "schema": 1,
+            "run": view.name,
+            "gate": gate.name,
+            "changes": changes,
+            "checks": [row.to_dict() for row in rows],
+        }
         print(encode(body | {"near": [each.to_dict() for each in near]}).decode(), end="")
         return 0
     print("\n".join(printable(line) for line in replay_text(view.name, gate.name, changes, rows, near)))

@@ -67,9 +67,8 @@ def main(words: Sequence[str]) -> int:
     if args.json:
         from relab.base.jsonl import encode
 
-        print(
-            encode({"path": str(path), "proposal": advice.to_dict(), "written": wrote and str(wrote)}).decode(), end=""
-        )
+        row = {"schema": 1, "path": str(path), "proposal": advice.to_dict(), "written": wrote and str(wrote)}
+        print(encode(row).decode(), end="")
         return 0
     print(render.text(advice))
     if isinstance(advice, Proposal):
@@ -92,7 +91,7 @@ def history(args: Next) -> int:
     if args.json:
         from relab.base.jsonl import encode
 
-        row = {"path": str(path), "scores": [one.to_dict() for one in scores],
+        row = {"schema": 1, "path": str(path), "scores": [one.to_dict() for one in scores],
                "calibration": calibration.calibration(scores).to_dict()}  # fmt: skip
         print(encode(row).decode(), end="")
     else:

@@ -78,4 +78,4 @@ def logs_of(args: Note, named: str | None = None) -> list[Path]:
 def show(row: Document) -> None:
     from relab.base.jsonl import encode
 
-    sys.stdout.write(encode(row).decode())
+    sys.stdout.write(encode({"schema": 1, **row}).decode())

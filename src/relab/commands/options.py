@@ -47,6 +47,10 @@ class Planned:
     """name of its folder; default: the file's name"""
     root: Path = Path()
     workers: Workers = None
+    on: str | None = None
+    """local, ray, ray:ADDRESS or slurm; default: `execute` of the file, else this machine (docs/cluster.md)"""
+    only: str | None = None
+    """make this run alone, by its name, without an answer"""
     yes: bool = False
     """start without asking, the command of the file too"""
     dry_run: DryRun = False

@@ -80,7 +80,7 @@ def main(words: Sequence[str]) -> int:
         from relab.base.jsonl import encode
         from relab.report.parts import plain
 
-        print(encode(plain(page)).decode(), end="")
+        print(encode({"schema": 1, **plain(page)}).decode(), end="")
         return 0
     place, stem = content.place(args.out, folders)
     if args.dry_run:

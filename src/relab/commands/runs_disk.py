@@ -63,7 +63,7 @@ def disk(args: Disk) -> int:
 
         keys = ("total", "checkpoints", "free", "why_not")
         rows_json = [{"run": t.name, **{key: getattr(u, key) for key in keys}} for t, u in rows]
-        print(encode({"runs": rows_json, "trash": sum(gone.size for gone in trash)}).decode(), end="")
+        print(encode({"schema": 1, "runs": rows_json, "trash": sum(gone.size for gone in trash)}).decode(), end="")
         return 0
     cells = [[clean(t.name), size(u.total), size(u.checkpoints), size(u.free) if u.free else "", clean(u.why_not)]
              for t, u in rows]  # fmt: skip

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,6 +25,7 @@ EXAMPLES = """
   relab sweep sweep.yaml --dry-run               lists the runs, starts and writes nothing
   relab sweep sweep.yaml --yes                   runs what is missing, ends in a winner and its report
   relab sweep sweep.yaml --yes --retry-failed    runs that failed are tried once more
+  relab sweep sweep.yaml --yes --on slurm        as jobs of Slurm; --on ray: on a Ray cluster
   relab sweep sweep.yaml --yes --json
 """
 DAY = 86_400.0
@@ -46,14 +47,18 @@ class SweepArgs(Planned):
 
 def main(words: Sequence[str]) -> int:
     from relab.lab import sweep
+    from relab.lab.execute import where
 
     args = parse(SweepArgs, "sweep", words, EXAMPLES)
     require(args.workers is None or args.workers >= 1, f"--workers must be at least 1, but is {args.workers}")
     plan = sweep.load(args.file)
+    plan = replace(plan, execute=where.of(plan.execute.to_dict(), args.on))
     folder = args.folder()
     if args.dry_run:
         return dry(plan, folder, args.json)
     keep_going()
+    if args.only is not None:
+        return run_one(args, plan, folder)
     with unless_refused([folder]) as answer:
         answer.code = start(args, plan, folder)
     return answer.code or 0
@@ -88,6 +93,16 @@ def start(args: SweepArgs, plan: sweep.Sweep, folder: Path) -> int | None:
         pages = [f"report: {page}" for page in written.pages[-1:]]
         print("\n".join([*text.lines(analysis, folder), *pages, *written.problems]))
     return 0 if winner is not None else 1
+
+
+def run_one(args: SweepArgs, plan: sweep.Sweep, folder: Path) -> int:
+    from relab.lab import sweep
+
+    if not consent([plan.command, plan.resume_command], args.yes, args.json):
+        return 1
+    cell, done = sweep.run_one(plan, folder, str(args.only))
+    print(f"{args.only}: {sweep.status(cell)}")
+    return INTERRUPTED if done.interrupted else 1 if done.failed else 0
 
 
 def dry(plan: sweep.Sweep, folder: Path, as_json: bool) -> int:

@@ -30,6 +30,7 @@ class Critic(PPO):
     def check(self) -> None:
         super().check()
         require(self.rnn == "none", f"a critic is fitted without a recurrent layer, but `rnn` is {self.rnn}")
+        require(self.optimizer == "adam", f"a critic is fitted by Adam, but `optimizer` is {self.optimizer}")
         require(self.envs >= 2, f"some worlds are held out, so that `envs` must be at least 2, but got {self.envs}")
         require_range("reward_scale", self.reward_scale, 0, open_="low")
         if self.log_std is not None:

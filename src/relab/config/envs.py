@@ -148,6 +148,32 @@ class Fish:
 
 
 @dataclass(frozen=True)
+class Drones:
+    """A swarm of quadrotors that hovers, races through rings, or carries boxes; a drone that is lost restarts alone."""
+
+    name: str = "drones-v1"  # id with version
+    task: Literal["pick_place", "hover", "race", "hover_race"] = (
+        "pick_place"  # hover_race: each world draws one of both
+    )
+    agents: int = 8  # drones per world, at most 256
+    horizon: int = 1024  # time limit in ticks of 0.05 s, shared by a world's drones; 0: none
+    rings: int = 5  # of a race, the same for all drones of a world
+    size: tuple[float, float] = (0.1, 0.4)  # metres: each drone's is drawn between these
+    spread: float = 0.1  # mass, inertia, thrust, drag ... of each drone are multiplied by 1 +- up to this
+    collision: Literal["costs", "ends"] = "costs"  # a neighbour within 1 m costs 1 either way; ends: drones that touch
+    # (nearer than both arms are long) are lost. Hitting a ring always ends a race
+
+    def check(self) -> None:
+        require_range("agents", self.agents, 1, 256)
+        require_range("horizon", self.horizon, 0)
+        require_range("rings", self.rings, 1, 100)
+        require_range("spread", self.spread, 0.0, 0.5)
+        for each in self.size:
+            require_range("size", each, 0.02, 2.0)
+        require(self.size[0] <= self.size[1], f"`size` must be the smallest and the largest, but got {list(self.size)}")
+
+
+@dataclass(frozen=True)
 class Torus:
     """An adventurer on a torus picks goblets, good and bad, while a ghost chases him; it goes on for ever."""
 
@@ -223,6 +249,7 @@ ENVS: dict[str, tuple[str, str]] = {
     "ladder-both-v1": ("relab.config.envs:LadderBoth", "relab.train.envs.ladder:Both"),
     "herd-v1": ("relab.config.envs:Herd", "relab.train.envs.herd:Herd"),
     "fish-v1": ("relab.config.envs:Fish", "relab.train.envs.fish:Fish"),
+    "drones-v1": ("relab.config.envs:Drones", "relab.train.envs.drones:Drones"),
     "torus-v1": ("relab.config.envs:Torus", "relab.train.envs.torus:Torus"),
     "pickcube-v1": ("relab.config.envs:PickCube", "relab.train.envs.pickcube:PickCube"),
     "pickcube-gantry-v1": ("relab.config.envs:PickCubeGantry", "relab.train.envs.pickcube:PickCubeGantry"),

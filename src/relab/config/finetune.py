@@ -73,6 +73,7 @@ class FineTune(PPO):
                 " collected the batch, but `data` is fixed and never collected anew; use update=awr, or"
                 " data=online")  # fmt: skip
         require(self.rnn == "none", f"fine-tuning needs a policy without a recurrent layer, but `rnn` is {self.rnn}")
+        require(self.optimizer == "adam", f"fine-tuning steps by Adam, but `optimizer` is {self.optimizer}")
         require(not self.norm_return, "fine-tuning has `reward_scale` in place of `norm_return`; set norm_return=false")
         require(not self.data_from or self.advantage == "iql", f"`data_from` is what IQL is fitted to, but `advantage`"
                 f" is {self.advantage}; leave it out, or use advantage=iql")  # fmt: skip

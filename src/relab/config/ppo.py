@@ -20,6 +20,8 @@ class PPO(Discounted, Collected):
     name: str = "ppo"  # algorithm
     envs: int = 64  # parallel worlds
     steps: int = 32  # steps of each world between updates
+    stagger: bool = False  # clocks of the worlds are spread over the time limit at the start, so that a batch holds all
+    # ages of episodes; the first episode of each world is cut shorter
     epochs: int = 4  # passes over a batch
     minibatches: int = 4  # parts a batch is cut into, one optimiser step each
     lr: float = 3e-4  # Adam's learning rate at the start
@@ -44,7 +46,7 @@ class PPO(Discounted, Collected):
     activation: Literal["tanh", "relu"] = "tanh"  # nonlinearity of the hidden layers
     encoder: Literal["auto", "none", "conv"] = "auto"  # conv: images pass convolutions, which policy and value share,
     # before the hidden layers; none: pixels are numbers like others; auto: conv where images are observed
-    rnn: Literal["none", "gru", "lstm"] = "none"  # recurrent layer behind the hidden ones
+    rnn: Literal["none", "gru", "lstm", "mingru"] = "none"  # recurrent layer behind the hidden ones
     rnn_size: int = 64  # units of the recurrent layer
     bptt: int = 16  # steps of back-propagation through time; divides `steps`
     log_std_init: float = 0.0  # Gaussian policies: log standard deviation at the start
@@ -52,6 +54,10 @@ class PPO(Discounted, Collected):
     log_std_max: float = 2.0  # upper clamp of the log standard deviation
     squash: bool = False  # Gaussian policies: actions pass a tanh into [low, high] instead of being clipped
     chunk: int = 1024  # rows per forward and backward pass, so that they stay in cache; changes speed, hardly results
+    optimizer: Literal["adam", "adamw", "muon"] = "adam"  # adamw: Adam with `weight_decay`; muon: matrices move along
+    # their orthogonalised momentum (learning rates of 0.003 to 0.03 are usual), everything else by Adam at lr / 10
+    weight_decay: float = 0.0  # adamw and muon: share of each weight that a step takes away, times lr
+    momentum: float = 0.95  # muon's
     adam_eps: float = 1e-5  # Adam's epsilon
 
     @property
@@ -94,8 +100,8 @@ class PPO(Discounted, Collected):
         layers = sum((before + 1) * after for before, after in pairwise((1, *self.hidden, 1)))
         if self.rnn == "none":
             return 2 * layers
-        gates = {"gru": 3, "lstm": 4}[self.rnn]
-        return layers + gates * self.rnn_size * ((self.hidden or (1,))[-1] + self.rnn_size)
+        gates, inputs = {"gru": 3, "lstm": 4, "mingru": 2}[self.rnn], (self.hidden or (1,))[-1]
+        return layers + gates * self.rnn_size * (inputs + (0 if self.rnn == "mingru" else self.rnn_size))
 
     def _check_ranges(self) -> None:
         for name in ("lr", "clip", "max_grad_norm", "obs_clip", "adam_eps"):
@@ -103,6 +109,10 @@ class PPO(Discounted, Collected):
         for name in ("gamma", "lam", "lr_final"):
             require_range(name, getattr(self, name), 0, 1)
         require_range("value_coef", self.value_coef, 0)
+        require_range("weight_decay", self.weight_decay, 0)
+        require_range("momentum", self.momentum, 0, 1, open_="high")
+        require(self.weight_decay == 0 or self.optimizer != "adam", "`weight_decay` needs `optimizer=adamw` or muon,"
+                f" but got weight_decay = {self.weight_decay:g} and adam")  # fmt: skip
         for name in ("clip_value", "target_kl"):
             if getattr(self, name) is not None:
                 require_range(name, getattr(self, name), 0, open_="low")

@@ -49,7 +49,7 @@ class Line:
 def checkup(path: Path, deep: bool = False) -> list[Line]:
     """All checks; one that breaks is a line too."""
     checks: list[Callable[[], Iterator[Line]]] = [install, extras, machine, threads, gpu, kernels, clock]
-    checks += [lambda: places(path), lambda: runs_here(path), left_behind]
+    checks += [lambda: places(path), lambda: runs_here(path), left_behind, engines_here]
     checks += [torch_works] if deep else []
     lines: list[Line] = []
     for check in checks:
@@ -59,6 +59,15 @@ def checkup(path: Path, deep: bool = False) -> list[Line]:
             name = getattr(check, "__name__", "check").strip("<>")
             lines.append(Line("check", name, WARN, f"could not be done: {blame.reason(error)}"))
     return lines
+
+
+def engines_here() -> Iterator[Line]:
+    """Which of the engines of --on answer; one that is not installed is no fault."""
+    from relab.lab.execute.engines import offers
+
+    for offer in offers():
+        silent = offer.there and bool(offer.remedy)
+        yield Line("engines", offer.engine, WARN if silent else OK, offer.state, offer.remedy if silent else "")
 
 
 # ---- Install

@@ -52,6 +52,7 @@ class Spec:
     channels: tuple[Channel, ...] = ()
     ends: tuple[str, ...] = ("running", "time_limit")  # names of the end codes; 0 is "not ended", 1 the time limit
     success_ends: tuple[str, ...] = ()  # ends that count as success; empty: success is unknown
+    success_channel: str = ""  # a channel that is above 0 at the end of an episode that succeeded, whatever its end
     outcome: Outcome = "return"  # what its policies are judged by; a shaped reward may pay most where nothing succeeds
     reward_low: float | None = None  # bounds of one step's reward, where known
     reward_high: float | None = None
@@ -59,6 +60,11 @@ class Spec:
     timeout_is_terminal: bool = False  # the task itself ends at the horizon (no bootstrap is due)
     renders: bool = False
     obs_shape: tuple[int, ...] = ()  # (height, width, channels) of an observation that is an image; empty for others
+
+    @property
+    def knows_success(self) -> bool:
+        """Does it say which episodes succeeded?"""
+        return bool(self.success_ends or self.success_channel)
 
     @property
     def seen(self) -> str:

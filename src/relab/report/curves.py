@@ -97,7 +97,7 @@ class Onset:
 
 
 @dataclass(frozen=True)
-class Curve:
+class CurveFigure:
     """One metric of all groups, with what it is held against; `xs` are the axes that every line has."""
 
     metric: str
@@ -123,7 +123,7 @@ class Panel:
 
     env: str
     places: list[int]
-    curve: Curve
+    curve: CurveFigure
 
 
 def curve(
@@ -132,7 +132,7 @@ def curve(
     findings: Sequence[Finding] = (),
     reference: Run | None = None,
     called: str = "reference",
-) -> Curve:
+) -> CurveFigure:
     """One metric of all groups, by default what they are judged by: lines, bands, levels, onset of the lead finding."""
     runs = [run for group in groups for run in group.runs]
     metric = metric or lead_metric(runs)
@@ -141,7 +141,7 @@ def curve(
     limits = possible(metric, runs)
     bundles, heights = [_bundle(group, metric, limits) for group in groups], levels(runs) if is_return(metric) else []
     unit = entry.unit if entry else ""
-    return Curve(
+    return CurveFigure(
         metric,
         entry.meaning if entry else "",
         unit,

@@ -295,7 +295,7 @@ def describe(spec: Spec, first: dict[str, np.ndarray], i: int, j: int, seed: np.
         row["agent"] = j
     row["return"] = float(first["ret"][i, j]) if used and not open_end else float("nan")
     row["length"] = int(first["length"][i, j])
-    row["success"] = bool(first["success"][i, j]) if used and spec.success_ends else None
+    row["success"] = bool(first["success"][i, j]) if used and spec.knows_success else None
     row["end"] = "unused" if not used else "cap" if open_end else spec.ends[int(first["end"][i, j])]
     if spec.channels:
         row["info"] = {c.name: float(first["info"][k, i, j]) for k, c in enumerate(spec.channels)}

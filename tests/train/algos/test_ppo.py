@@ -254,3 +254,11 @@ def test_all_epochs_in_one_call_are_the_steps_one_by_one(env, settings):
 def test_minibatches_are_cut_as_numpy_cuts(n, parts):
     theirs = [len(part) for part in np.array_split(np.arange(n), parts)]
     assert np.diff(ppo.cut_evenly(n, parts)).tolist() == theirs
+
+
+def test_staggered_worlds_do_not_end_together():
+    """Four worlds, a limit of 100 steps: they are cut after 100, 75, 50 and 25 steps, then every 100."""
+    state = make("pendulum", envs=4, steps=110, minibatches=1, stagger=True, env_params={"horizon": 100})
+    ppo.collect(state)
+    cuts = {world: np.flatnonzero(state.traj.truncated_TB[:, world]).tolist() for world in range(4)}
+    assert cuts == {0: [99], 1: [74], 2: [49], 3: [24]}

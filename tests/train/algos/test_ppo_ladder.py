@@ -14,10 +14,15 @@ KINDS = {
     "plain": {},
     "monte carlo": {"advantage": "monte_carlo"},
     "gru": {"rnn": "gru", "bptt": 4, "hidden": (16,), "rnn_size": 16},
+    "mingru": {"rnn": "mingru", "bptt": 4, "hidden": (16,), "rnn_size": 16},
+    "muon": {"optimizer": "muon", "lr": 0.01},
+    "adamw": {"optimizer": "adamw", "weight_decay": 1e-3},
 }
 
 
-SLOW = {(rung, "gru") for rung in RUNGS if rung != "ladder-both"}  # which needs all of their parts
+SLOW = {
+    (rung, kind) for kind in ("gru", "mingru", "muon", "adamw") for rung in RUNGS if rung != "ladder-both"
+}  # which needs all of their parts
 
 
 @pytest.mark.parametrize(

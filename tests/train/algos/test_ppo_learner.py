@@ -224,8 +224,16 @@ def test_segments_keep_consecutive_steps_together():
     assert segments(x[..., None].expand(T, B, 7), 4).shape == (4, 3 * B, 7)
 
 
+def by_hand(net: Net, params: Params, body: torch.Tensor, state: torch.Tensor) -> torch.Tensor:
+    if net.rnn != "mingru":
+        return networks.cell(net, params, body, state)
+    z, u = (body @ params["rnn/input"].T + params["rnn/input_bias"]).split(6, dim=1)
+    z = torch.sigmoid(z)
+    return (1 - z) * state + z * torch.where(u >= 0, u + 0.5, torch.sigmoid(u))
+
+
 @HEADS
-@pytest.mark.parametrize("rnn", ["gru", "lstm"])
+@pytest.mark.parametrize("rnn", ["gru", "lstm", "mingru"])
 def test_one_segment_is_the_full_unroll(head, rnn):
     case = sequence(head, rnn)
     net, params, batch, obs, memory, fresh = case
@@ -235,7 +243,7 @@ def test_one_segment_is_the_full_unroll(head, rnn):
     for t in range(T):  # rolled by hand, one step at a time
         state = torch.where(torch.from_numpy(fresh[t])[:, None], 0.0, state)
         body = torch.tanh(torch.from_numpy(obs[t]) @ params["body/0/weight"].T + params["body/0/bias"])
-        state = networks.cell(net, params, body, state)
+        state = by_hand(net, params, body, state)
         outs.append(state[:, :6] @ params["actor/0/weight"].T + params["actor/0/bias"])
         values.append((state[:, :6] @ params["critic/0/weight"].T + params["critic/0/bias"])[:, 0])
     rows = {name: torch.from_numpy(x) for name, x in batch._asdict().items()}
@@ -246,7 +254,7 @@ def test_one_segment_is_the_full_unroll(head, rnn):
     check_sums(gradient, Gradient(sums.numpy(), top))
 
 
-@pytest.mark.parametrize("rnn", ["gru", "lstm"])
+@pytest.mark.parametrize("rnn", ["gru", "lstm", "mingru"])
 def test_each_segment_begins_from_the_memory_it_had(rnn):
     """The forward pass, and with it the sums, do not change with bptt; the gradient does, being cut at the seams."""
     case = sequence(GAUSSIAN, rnn)

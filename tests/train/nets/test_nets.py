@@ -14,7 +14,8 @@ from relab.train.nets.networks import Net
 MLP = Net(obs_dim=5, out_dim=3, hidden=(8, 6), log_std_dim=3)
 GRU = Net(obs_dim=5, out_dim=3, hidden=(8,), rnn="gru", rnn_size=7)
 LSTM = Net(obs_dim=5, out_dim=3, hidden=(8,), rnn="lstm", rnn_size=7)
-ALL = pytest.mark.parametrize("net", [MLP, GRU, LSTM], ids=["mlp", "gru", "lstm"])
+MIN_GRU = Net(obs_dim=5, out_dim=3, hidden=(8,), rnn="mingru", rnn_size=7)
+ALL = pytest.mark.parametrize("net", [MLP, GRU, LSTM, MIN_GRU], ids=["mlp", "gru", "lstm", "mingru"])
 RECURRENT = pytest.mark.parametrize("net", [GRU, LSTM], ids=["gru", "lstm"])
 
 

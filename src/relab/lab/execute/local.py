@@ -20,7 +20,7 @@ from relab.base.enclosed import open_plain, subfolder
 from relab.base.interrupts import Interrupts
 from relab.config.base import require
 from relab.lab.execute import keeper
-from relab.lab.execute.executor import Ended, Needs, Standing, Work
+from relab.lab.execute.executor import Ended, Executor, Needs, Standing, Work
 from relab.lab.execute.slots import Slots, cores, machine_mb
 
 __all__ = ["Job", "Local", "Result", "Slots", "cores", "machine_mb", "run"]
@@ -90,6 +90,15 @@ class Local:
 
     def fits(self, needs: Needs, others: Collection[Needs] = ()) -> bool:
         return not self.waiting and self.slots.fits(needs, others)
+
+    def going(self) -> list[str]:
+        return [name for name, each in self.running.items() if each.cancelled_at is None]
+
+    def busy(self) -> bool:
+        return bool(self.waiting or self.running)
+
+    def adopt(self, names: Collection[str]) -> list[str]:
+        return []  # whoever started them is gone, and so is their line; their records tell how far they came
 
     def close(self) -> None:
         """Ask all to end and wait for it; what does not listen is killed. The rest is for collect."""
@@ -189,6 +198,8 @@ class Job:
     exit_codes: list[int] = field(default_factory=list)
     needs: Needs = field(default_factory=Needs)
     code: Path | None = None  # where its exit code is kept, if `done` has to know it
+    elsewhere: list[str] = field(default_factory=list)  # words that do it on any machine, from its folder alone
+    relab: bool = True  # these are for relab, whichever one that machine has
 
     def end(self, ended: Ended) -> None:
         self.exit_codes.append(ended.code)
@@ -215,32 +226,36 @@ def run(
     watch: Callable[[int, int], None] | None = None,
     look: Look | None = None,
     every_s: float = LOOK_S,
+    at: Executor | None = None,
 ) -> Result:
     """Run all jobs that are not done yet; `watch(done, all)` is called when one ends.
 
     `look(names)` is asked about the running ones every few seconds, and answers with those that are to be stopped.
+    `at`: where; by default processes of this machine.
     """
     names = [job.name for job in jobs]
     require(workers >= 1, f"`workers` must be at least 1, but is {workers}")
     require(len(set(names)) == len(names), f"jobs need different names, but got {', '.join(sorted(names))}")
     going = _Going({job.name: job for job in jobs}, [job for job in jobs if not job.done()])
     known = any(job.needs.memory_mb is not None for job in jobs)  # else the number of workers is all there is to go by
-    at, looked = Local(Slots(workers, machine_mb() if known else None)), Pace(every_s)
+    at, looked = at or Local(Slots(workers, machine_mb() if known else None)), Pace(every_s)
+    going.leave(at.adopt([job.name for job in going.waiting]))
     with Interrupts() as stop:
         try:
-            while (going.waiting or at.running) and not stop.caught:
+            while (going.waiting or at.busy()) and not stop.caught:
                 going.begin(at)
                 at.watch()
-                if look is not None and at.running and looked.due():
+                if look is not None and at.busy() and looked.due():
                     with looked:
-                        going.stop(at, look([name for name, each in at.running.items() if each.cancelled_at is None]))
+                        going.stop(at, look(at.going()))
                 if going.settle(at) and watch is not None:
                     watch(sum(job.done() for job in jobs), len(jobs))
                 time.sleep(POLL_S)
         finally:  # also when a job cannot be started at all: no process is left behind
             at.close()
             for ended in at.collect():
-                going.jobs[ended.id].end(ended)
+                if isinstance(at, Local):
+                    going.jobs[ended.id].end(ended)
     failed = [name for name in names if name in going.failed]  # in the order of the jobs, not of their ends
     return Result([job.name for job in jobs if job.done()], failed, bool(stop.caught), going.stopped)
 
@@ -254,32 +269,41 @@ class _Going:
     failed: list[str] = field(default_factory=list)
     stopped: list[str] = field(default_factory=list)
 
-    def begin(self, at: Local) -> None:
+    def leave(self, names: Collection[str]) -> None:
+        """Somebody does these already."""
+        self.waiting = [job for job in self.waiting if job.name not in names]
+
+    def begin(self, at: Executor) -> None:
         """Start what there is room for; a job's command is made when it starts, because that may prepare its folder."""
         while self.waiting and at.fits(self.waiting[0].needs):
             job = self.waiting.pop(0)
             if job.done():  # by a process that outlived an earlier call, and ended meanwhile
                 continue
             job.tries += 1
+            if not isinstance(at, Local):
+                at.submit(Work(job.name, tuple(job.elsewhere), job.log, needs=job.needs, relab=job.relab))
+                continue
             at.submit(Work(job.name, tuple(job.command()), job.log, needs=job.needs, code=job.code))
             if job.started is not None and job.name in at.running:
                 job.started(at.running[job.name].process)
 
-    def stop(self, at: Local, names: Collection[str]) -> None:
+    def stop(self, at: Executor, names: Collection[str]) -> None:
         for name in names:
             at.cancel(name)
 
-    def settle(self, at: Local) -> bool:
+    def settle(self, at: Executor) -> bool:
         """Ended: done, stopped as asked, worth another try (it was killed), or failed (it would fail again)."""
         ended = at.collect()
         for each in ended:
             job = self.jobs[each.id]
-            job.end(each)
+            if isinstance(at, Local):  # elsewhere, whoever did it has written down how it ended
+                job.end(each)
             if each.cancelled:
                 self.stopped.append(each.id)
             elif job.done():
                 continue
-            elif each.code < 0 and job.tries < TRIES:
+            elif each.again or (each.code < 0 and job.tries < TRIES):
+                job.tries -= each.again
                 self.waiting.append(job)
             else:
                 self.failed.append(each.id)

@@ -6,6 +6,7 @@ experiments/<id>/runs/NAME-sSEED   one run folder per variant and seed
 experiments/<id>/state/            foreign commands: how each run ended (foreign.py)
 experiments/<id>/stopped/          why a run was stopped on a finding (watcher.py)
 experiments/<id>/logs/             what the processes printed
+experiments/<id>/engine/           what goes to and fro between machines (execute/desk.py)
 experiments/<id>/runs.json, answer.json, report.md, report.html
 """
 
@@ -26,8 +27,9 @@ from relab.config import layers as config
 from relab.config.base import require
 from relab.config.layers import Layer
 from relab.formats.read import foreign_state
-from relab.lab.execute import local
+from relab.lab.execute import engines, local
 from relab.lab.execute.outlook import last_words
+from relab.lab.execute.where import Where
 from relab.lab.experiment import foreign, watcher
 from relab.lab.experiment.question import NOT_ASKED, Experiment
 from relab.record import history
@@ -59,7 +61,7 @@ def prepare(e: Experiment, folder: Path) -> list[Cell]:
 
 def check_own(folder: Path) -> None:
     """Nothing that an experiment or a sweep writes to leads out of its folder."""
-    for name in ("variants", "runs", "state", "stopped", "logs"):
+    for name in ("variants", "runs", "state", "stopped", "logs", "engine"):
         own(folder, name)
     for path in (folder / "runs").glob("*"):
         own(folder, f"runs/{path.name}")
@@ -136,12 +138,21 @@ def jobs(e: Experiment, cells: list[Cell], folder: Path) -> list[local.Job]:
 
 def job(e: Experiment, cell: Cell, folder: Path) -> local.Job:
     if not e.command:
-        return local.Job(cell.folder.name, partial(command, cell, folder, e.question), partial(settled, cell), cell.log)
+        return local.Job(cell.folder.name, partial(command, cell, folder, e.question), partial(settled, cell), cell.log,
+                         elsewhere=only(cell, folder))  # fmt: skip
     return local.Job(
         cell.folder.name, partial(foreign.command, e, cell), partial(settled, cell), cell.log,
         started=partial(foreign.started, cell), ended=partial(foreign.ended, cell),
-        code=foreign.code_path(cell).resolve(),
+        code=foreign.code_path(cell).resolve(), elsewhere=only(cell, folder),
     )  # fmt: skip
+
+
+def only(cell: Cell, folder: Path) -> list[str]:
+    """Words of relab that make this run and no other, on any machine that sees the folder: begun or gone on with."""
+    kind = "sweep" if (folder / "sweep.yaml").exists() else "experiment"
+    place = folder.resolve()
+    words = [kind, str(place / f"{kind}.yaml"), "--name", place.name, "--root", str(place.parent), "--yes"]
+    return [*words, "--only", cell.folder.name]
 
 
 def command(cell: Cell, folder: Path, question: str) -> list[str]:
@@ -207,11 +218,13 @@ def run(
     watch: Callable[[int, int], None] | None = None,
     *,
     all_cells: bool = True,
+    where: Where | None = None,
 ) -> local.Result:
     """Run what is missing; returns when all is done, something failed for good, or somebody asked to stop."""
     looker = watcher.Watcher(e.stop_on, {cell.folder.name: cell.folder for cell in cells})
     look = looker.look if e.stop_on else None
-    result = local.run(jobs(e, cells, folder), workers or local.cores(), watch, look, e.look_every)
+    at = engines.of(where or e.execute, folder, workers)
+    result = local.run(jobs(e, cells, folder), workers or local.cores(), watch, look, e.look_every, at)
     if all_cells:  # runs.json tells how all of them stand
         rows = [
             {"run": str(c.folder.relative_to(folder)), "variant": c.variant, "seed": c.seed, "status": status(c)}

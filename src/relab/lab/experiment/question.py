@@ -15,11 +15,13 @@ from relab.comparison import answer, outcomes
 from relab.config import layers
 from relab.config.base import require
 from relab.config.coerce import coerce
+from relab.lab.execute import where as places
+from relab.lab.execute.where import HERE, Where
 from relab.lab.experiment import template, watcher
 
 INSTEAD = {"vary"}  # another way to write `variants`
 EACH = "each"  # looks one by one
-NOT_ASKED = ("seeds", "log", "look_every")  # may change without making it another question
+NOT_ASKED = ("seeds", "log", "look_every", "execute")  # may change without making it another question
 
 
 @dataclass(frozen=True)
@@ -45,6 +47,7 @@ class Experiment:
     stop_on: tuple[str, ...] = ()  # findings (slugs, or `error`) on which a run is stopped
     look_every: float = 15.0  # seconds between looks at the running runs
     log: str | None = None  # where the entry goes; default: LOG.md beside the experiments
+    execute: Where = HERE  # where the runs go, and what one takes there
 
     @property
     def comparisons(self) -> int:
@@ -60,7 +63,8 @@ class Experiment:
         """As plain values for experiment.yaml; what was left out and means nothing is left out."""
         values = {k: list(v) if isinstance(v, tuple) else v for k, v in asdict(self).items()}
         values |= {key: template.join(values[key]) for key in template.COMMANDS}
-        unsaid = {"resume": False, "looks": [], "stop_on": [], "look_every": Experiment.look_every}
+        values["execute"] = self.execute.to_dict()
+        unsaid = {"execute": {}, "resume": False, "looks": [], "stop_on": [], "look_every": Experiment.look_every}
         return {k: v for k, v in values.items() if v not in (None, "") and (k not in unsaid or v != unsaid[k])}
 
 
@@ -70,11 +74,11 @@ KEYS = {each.name for each in fields(Experiment)} | INSTEAD
 def load(path: Path) -> Experiment:
     """An experiment.yaml; unknown keys and impossible values are errors that say what would be right."""
     values = layers.read_yaml(path)
-    plain = fields_of(values, path, Experiment, KEYS, ("vary", "variants", "stop_on", "looks"))
+    plain = fields_of(values, path, Experiment, KEYS, ("vary", "variants", "stop_on", "looks", "execute"))
     seeds, looks = looks_of(values.get("looks"), plain["seeds"], "seeds" in values)
     experiment = Experiment(
         variants=variants_of(values, path), stop_on=watcher.names_of(values.get("stop_on")), looks=looks,
-        **plain | {"seeds": seeds},
+        execute=places.of(values.get("execute")), **plain | {"seeds": seeds},
     )  # fmt: skip
     check(experiment, path)
     return experiment

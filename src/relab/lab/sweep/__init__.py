@@ -5,15 +5,16 @@ finished run is repeated. A trial is what an experiment calls a variant, and run
 """
 
 from relab.base.interrupts import Interrupted
+from relab.lab.experiment.cells import status
 from relab.lab.sweep.analyse import analyse
 from relab.lab.sweep.cost import Cost, estimate, missing
 from relab.lab.sweep.plan import Sweep, load
 from relab.lab.sweep.preview import Preview, preview
 from relab.lab.sweep.result import Analysis
-from relab.lab.sweep.run import prepare, run
+from relab.lab.sweep.run import prepare, run, run_one
 from relab.lab.sweep.trials import Sweeping
 
 __all__ = [
     "Analysis", "Cost", "Interrupted", "Preview", "Sweep", "Sweeping", "analyse", "estimate", "load", "missing",
-    "prepare", "preview", "run",
+    "prepare", "preview", "run", "run_one", "status",
 ]  # fmt: skip

@@ -14,6 +14,8 @@ from relab.comparison import answer, outcomes
 from relab.config import layers
 from relab.config.base import require
 from relab.config.coerce import coerce
+from relab.lab.execute import where
+from relab.lab.execute.where import HERE, Where
 from relab.lab.experiment import template
 from relab.lab.experiment.cells import check_same, check_seeds
 from relab.lab.experiment.question import Experiment, check_budget, fields_of
@@ -23,7 +25,7 @@ from relab.lab.sweep.axis import Axis
 
 METHODS = ("grid", "random", "sobol", "optuna")
 FRESH = 10_000  # the first seed of a confirmation: no selection uses those
-GROWS = ("seeds", "trials", "axes", "confirm")  # may be added to
+GROWS = ("seeds", "trials", "axes", "confirm", "execute")  # may be added to, or changed
 FILE = "sweep.yaml"
 
 
@@ -60,6 +62,7 @@ class Sweep:
     racing: Racing | None = None
     confirm: int = 5  # fresh seeds for the winner
     names: dict[str, str] = field(default_factory=dict)  # axis -> what it is called in run ids
+    execute: Where = HERE  # where the runs go, and what one takes there
 
     @property
     def fresh(self) -> tuple[int, ...]:
@@ -95,6 +98,7 @@ class Sweep:
         values |= {key: template.join(values[key]) for key in template.COMMANDS}
         values["axes"] = {each.key: each.plain() for each in self.axes}
         values["racing"] = asdict(self.racing) if self.racing else None
+        values["execute"] = self.execute.to_dict()
         return {k: v for k, v in values.items() if v not in (None, "", [], {}) and (k != "resume" or v)}
 
 
@@ -108,13 +112,14 @@ KEYS = set(KEYS_IN_ORDER)
 def load(path: Path) -> Sweep:
     """A sweep.yaml; unknown keys and impossible values are errors that say what would be right."""
     values = layers.read_yaml(path)
-    known = fields_of(values, path, Sweep, KEYS, ("axes", "racing", "constraints", "names"))
+    known = fields_of(values, path, Sweep, KEYS, ("axes", "racing", "constraints", "names", "execute"))
     require(isinstance(values.get("axes"), Mapping) and bool(values["axes"]),
             f"{path} needs `axes`: {{setting: [values]}}, or {{setting: {{low: .., high: ..}}}}")  # fmt: skip
     sweep = Sweep(
         axes=tuple(axis.load(str(key), value) for key, value in values["axes"].items()),
         racing=racing_of(values.get("racing")), constraints=texts(values.get("constraints")),
-        names={str(k): str(v) for k, v in (values.get("names") or {}).items()}, **known,
+        names={str(k): str(v) for k, v in (values.get("names") or {}).items()},
+        execute=where.of(values.get("execute")), **known,
     )  # fmt: skip
     check(sweep, path)
     return sweep

@@ -12,7 +12,8 @@ from pathlib import Path
 
 from relab.base.enclosed import listed, own
 from relab.base.interrupts import Interrupted
-from relab.lab.execute import local
+from relab.config.base import require
+from relab.lab.execute import engines, local
 from relab.lab.experiment import cells as runs
 from relab.lab.experiment import foreign
 from relab.lab.experiment.cells import Cell
@@ -80,12 +81,22 @@ def do(s: Sweeping, cells: list[Cell], workers: int, watch: Watch | None) -> Non
     todo = s.missing(cells)
     if not todo:
         return
-    done = local.run(runs.jobs(s.experiment, todo, s.folder), workers, watch)
+    at = engines.of(s.plan.execute, s.folder, workers)
+    done = local.run(runs.jobs(s.experiment, todo, s.folder), workers, watch, at=at)
     by_name = {cell.folder.name: cell for cell in todo}
     s.ledger.failed |= {name: runs.why_failed(by_name[name]) for name in done.failed}
     s.save()
     if done.interrupted:
         raise Interrupted
+
+
+def run_one(s: Sweep, folder: Path, name: str) -> tuple[Cell, local.Result]:
+    """One run of a sweep that is under way, by its name; nothing but the run itself is written."""
+    sweeping = Sweeping(s, folder, trials.open_ledger(folder))
+    every = sweeping.cells(sweeping.ledger.points, (*s.seeds, *s.fresh))
+    chosen = [cell for cell in every if cell.folder.name == name]
+    require(bool(chosen), f"`--only` must be one of the {len(every)} runs of {folder}, but is {name!r}")
+    return chosen[0], local.run(runs.jobs(sweeping.experiment, chosen, folder), 1)
 
 
 def busy(cell: Cell) -> bool:

@@ -47,7 +47,7 @@ class State:
     worlds: Worlds
     traj: Trajectory
     cursor: rollout.Cursor
-    adam: Any  # mlps.Adam, or on other devices than the CPU torch's twin
+    adam: Any  # mlps.Adam, torch's twin on other devices than the CPU, or another optimiser of torch's
     learner: FastLearner | TorchLearner | SequenceLearner
     shuffle: np.random.Generator
     reward_scale: Running
@@ -134,6 +134,8 @@ def build(setup: Setup) -> State:
     agent = make_agent(cfg, env.spec, seed, setup.device, setup.threads)
     worlds = Worlds(env, cfg.envs)
     worlds.reset(world_seeds(seed, "env", cfg.envs))
+    if cfg.stagger and worlds.horizon:
+        worlds.book.tick[:] = np.arange(cfg.envs) * worlds.horizon // cfg.envs
     rows = cfg.envs * env.spec.agents
     cursor = rollout.start(worlds, agent, world_seeds(seed, "action", rows))
     traj = Trajectory.allocate(cfg.steps, env.spec, cfg.envs, agent.head.action_buffer(1), agent.memory_dim)
@@ -143,8 +145,12 @@ def build(setup: Setup) -> State:
     )  # fmt: skip
 
 
-def make_adam(cfg: PPO, agent: Agent) -> mlps.Adam | optim.Adam:
+def make_adam(cfg: PPO, agent: Agent) -> mlps.Adam | optim.Adam | optim.Muon:
     flat = agent.params.flat
+    if cfg.optimizer == "muon":
+        return optim.Muon(agent.params, cfg.adam_eps, cfg.momentum, cfg.weight_decay)
+    if cfg.optimizer == "adamw":
+        return optim.Adam(flat, cfg.adam_eps, decay=cfg.weight_decay)
     return mlps.Adam(flat.numel(), cfg.adam_eps) if agent.device == "cpu" else optim.Adam(flat, cfg.adam_eps)
 
 
@@ -267,7 +273,8 @@ def learn(s: State, batch: Batch, lr: float, ent_coef: float) -> dict[str, float
     coefs = Coefs(cfg.clip, np.inf if cfg.clip_value is None else cfg.clip_value, cfg.value_coef, ent_coef, 0.0)
     order_EN = np.array([s.shuffle.permutation(n) for _ in range(cfg.epochs)])
     cuts = cut_evenly(n, min(cfg.minibatches, n))
-    if isinstance(s.learner, FastLearner) and s.learner.takes_whole(int(np.diff(cuts).max())):
+    fused = isinstance(s.learner, FastLearner) and isinstance(s.adam, mlps.Adam)
+    if fused and s.learner.takes_whole(int(np.diff(cuts).max())):
         steps = s.learner.epochs(order_EN, cuts, coefs, pace(s.cfg, s.adam, lr), s.adam)
     else:
         steps = epochs(s, batch, order_EN, cuts, coefs, lr)

@@ -160,7 +160,8 @@ class Worlds:
         self._restart_NA = np.zeros((n, spec.agents), bool)
         self._used_NA = self.state.used if "used" in self.state._fields else np.ones((n, spec.agents), bool)
         self._reducer_C = np.array([REDUCERS.index(c.reducer) for c in spec.channels], np.int64)
-        self._success_of = np.array([end in spec.success_ends for end in spec.ends]) if spec.success_ends else None
+        self._success_of = np.array([end in spec.success_ends for end in spec.ends]) if spec.knows_success else None
+        self._success_row = [c.name for c in spec.channels].index(spec.success_channel) if spec.success_channel else -1
         self._save, self._load = getattr(env, "save", None), getattr(env, "load", None)  # optional in the contract
         self._set_up_actions()
 
@@ -251,15 +252,18 @@ class Worlds:
 
     def episodes_of(self, done: Done, ended: int) -> Episodes:
         """The first `ended` episodes that `done` holds, copied."""
-        end = done.end[:ended].copy()
+        end, info = done.end[:ended].copy(), done.info[:, :ended].copy()
+        success = None if self._success_of is None else self._success_of[end]
+        if success is not None and self._success_row >= 0:
+            success |= info[self._success_row] > 0
         return Episodes(
             done.world[:ended].copy(),
             done.agent[:ended].copy(),
             done.ret[:ended].copy(),
             done.length[:ended].copy(),
             end,
-            None if self._success_of is None else self._success_of[end],
-            done.info[:, :ended].copy(),
+            success,
+            info,
         )
 
     def render(self, i: int = 0) -> np.ndarray:

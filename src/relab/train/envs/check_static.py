@@ -55,9 +55,11 @@ def check_words(env: Env) -> None:
     unknown = sorted(set(spec.success_ends) - set(spec.ends))
     if unknown:
         fail("success_ends must be among ends", f"{unknown} are not", "a misspelt name")
-    if spec.outcome == "success" and not spec.success_ends:
+    if spec.outcome == "success" and not spec.knows_success:
         fail("outcome success needs success_ends", "there are none", "an end that was not declared as success")
     names, reducers = [c.name for c in spec.channels], {c.reducer for c in spec.channels}
+    if spec.success_channel and spec.success_channel not in names:
+        fail("success_channel must be one of the channels", f"{spec.success_channel!r} is not", "a misspelt name")
     if len(set(names)) < len(names):
         fail("channel names must differ", f"they are {names}", "a copied line")
     if not reducers <= set(REDUCERS):

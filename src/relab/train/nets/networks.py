@@ -1,6 +1,7 @@
 """What do the networks compute? Parameters as one flat vector with named views, and two small architectures on it.
 
-Feed-forward: two separate MLPs, `actor` and `critic`.  Recurrent: one `body` MLP, a GRU or LSTM cell, two linear heads.
+Feed-forward: two separate MLPs, `actor` and `critic`.  Recurrent: one `body` MLP, a GRU, LSTM or minGRU cell
+(scans.py), two linear heads.
 Where images are observed, both see the features of one `encoder` (encoder.py) in place of the pixels.
 All functions are pure: (net, params, inputs) -> outputs, differentiable by torch. The hand-derived twin: fastmlp.py.
 """
@@ -19,7 +20,7 @@ from torch.nn.functional import linear
 
 from relab.base import limits
 from relab.config.base import require
-from relab.train.nets import encoder
+from relab.train.nets import encoder, scans
 
 
 @dataclass(frozen=True)
@@ -53,7 +54,7 @@ class Net:
     @property
     def memory_dim(self) -> int:
         """Numbers of memory per row: the hidden state, and the cell state beside it for an LSTM."""
-        return {"none": 0, "gru": self.rnn_size, "lstm": 2 * self.rnn_size}[self.rnn]
+        return {"none": 0, "lstm": 2 * self.rnn_size}.get(self.rnn, self.rnn_size)
 
 
 class Params:
@@ -113,14 +114,19 @@ def shapes(net: Net) -> dict[str, tuple[int, ...]]:
         parts |= mlp_shapes("actor", (*body, net.out_dim))
         parts |= mlp_shapes("critic", (net.seen_dim, *net.layers("critic"), 1))
     else:
-        gates = {"gru": 3, "lstm": 4}[net.rnn] * net.rnn_size
-        parts |= mlp_shapes("body", body)
-        parts |= {"rnn/input": (gates, body[-1]), "rnn/hidden": (gates, net.rnn_size)}
-        parts |= {"rnn/input_bias": (gates,), "rnn/hidden_bias": (gates,)}
+        parts |= mlp_shapes("body", body) | cell_shapes(net, body[-1])
         parts |= mlp_shapes("actor", (net.rnn_size, net.out_dim)) | mlp_shapes("critic", (net.rnn_size, 1))
     if net.log_std_dim:
         parts["log_std"] = (net.log_std_dim,)
     return parts
+
+
+def cell_shapes(net: Net, inputs: int) -> dict[str, tuple[int, ...]]:
+    gates = {"gru": 3, "lstm": 4, "mingru": 2}[net.rnn] * net.rnn_size
+    if net.rnn == "mingru":  # its gates do not look at the memory
+        return {"rnn/input": (gates, inputs), "rnn/input_bias": (gates,)}
+    parts: dict[str, tuple[int, ...]] = {"rnn/input": (gates, inputs), "rnn/hidden": (gates, net.rnn_size)}
+    return parts | {"rnn/input_bias": (gates,), "rnn/hidden_bias": (gates,)}
 
 
 def init(net: Net, rng: np.random.Generator, log_std: float = 0.0, device: str = "cpu") -> Params:
@@ -189,12 +195,21 @@ def unroll(
     """
     x_TBH = mlp(params, "body", seen(net, params, obs_TBD), len(net.hidden), net.activation, last_linear=False)
     keep_TB1 = 1.0 - fresh_TB.unsqueeze(-1).to(x_TBH.dtype)
+    if net.rnn == "mingru":
+        h_TBH = scans.min_gru(linear(x_TBH, params["rnn/input"], params["rnn/input_bias"]), memory_BM, keep_TB1)
+        memory_BM = h_TBH[-1]
+    else:
+        h_TBH, memory_BM = recur(net, params, x_TBH, memory_BM, keep_TB1)
+    return mlp(params, "actor", h_TBH, 1, ""), mlp(params, "critic", h_TBH, 1, "").squeeze(-1), memory_BM
+
+
+def recur(net: Net, params: Params, x_TBH: Tensor, memory_BM: Tensor, keep_TB1: Tensor) -> tuple[Tensor, Tensor]:
+    """A cell step by step: (hidden states [T,B,H], memory after the last step)."""
     hidden = []
     for x_BH, keep_B1 in zip(x_TBH, keep_TB1):
         memory_BM = cell(net, params, x_BH, memory_BM * keep_B1)
         hidden.append(memory_BM[:, : net.rnn_size])
-    h_TBH = torch.stack(hidden)
-    return mlp(params, "actor", h_TBH, 1, ""), mlp(params, "critic", h_TBH, 1, "").squeeze(-1), memory_BM
+    return torch.stack(hidden), memory_BM
 
 
 def cell(net: Net, params: Params, x: Tensor, memory: Tensor) -> Tensor:

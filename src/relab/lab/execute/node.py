@@ -1,0 +1,175 @@
+"""How does a machine of a cluster work through its orders? One command after the other, each in a session of its own.
+
+python -m relab.lab.execute.node DESK JOB ID...     what a batch system calls; Ray calls carry_out in its own worker
+
+A try waits until earlier tries of the same run are dead, gives a sign of life every second, ends its command when it is
+asked to, when its time is up or when the batch system says so (SIGTERM, SIGUSR1), and writes down how it ended. The
+command dies with this process (Linux): a machine that was cut off leaves nobody behind who writes.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import platform
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import FrameType
+
+from relab.base import processes
+from relab.base.enclosed import open_plain
+from relab.base.processes import RELAB
+from relab.lab.execute.desk import Desk, End, Order
+from relab.lab.execute.local import NOT_STARTED, ONE_THREAD
+from relab.lab.execute.release import difference
+
+POLL_S, BEAT_S = 0.02, 1.0
+WAITS = 3  # times the silence after which it is dead: so long an earlier try may take to end
+PATIENCE_S = 25.0  # from "please end" to "end": batch systems give half a minute
+INTERRUPTED = 130  # exit code of a relab that somebody asked to stop
+AGAIN = 75  # exit code of a job that is to be requeued
+REFUSED = 78  # exit code: this machine cannot run it
+STOPS = (signal.SIGTERM, signal.SIGUSR1, signal.SIGINT)
+PR_SET_PDEATHSIG = 1
+
+
+@dataclass
+class Stop:
+    """Whether the batch system wants its machine back."""
+
+    caught: list[int] = field(default_factory=list)
+
+    def __call__(self, number: int, frame: FrameType | None) -> None:
+        self.caught.append(number)
+
+
+def carry_out(desk_folder: str, ids: Sequence[str], job: str = "", stop: Stop | None = None) -> None:
+    """All orders that have not ended yet, in turn; how each ended is on the desk when this returns."""
+    desk, stop = Desk(Path(desk_folder).parent), stop or Stop()
+    for id_ in ids:
+        if stop.caught:
+            desk.write_end(id_, End(-signal.SIGTERM, 0.0, platform.node(), again=True))
+        elif desk.end(id_) is None or desk.end(id_).again:  # type: ignore[union-attr]
+            Try(desk, desk.order(id_), job, stop).run()
+
+
+@dataclass
+class Try:
+    """One order on this machine."""
+
+    desk: Desk
+    order: Order
+    job: str
+    stop: Stop
+    host: str = field(default_factory=platform.node)
+
+    def run(self) -> None:
+        began = time.monotonic()
+        alone = self.alone()
+        problem = self.cannot() if alone else ""
+        if problem:
+            end = End(REFUSED, 0.0, self.host, problem=problem)
+        elif self.desk.is_to_end(self.order.id):
+            end = End(-signal.SIGTERM, 0.0, self.host, cancelled=True)
+        elif not alone:
+            end = End(-signal.SIGKILL, time.monotonic() - began, self.host, again=True)
+        else:
+            end = self.work()
+        self.desk.write_end(self.order.id, end)
+
+    def cannot(self) -> str:
+        """Why nothing of this experiment can run here; empty where it can."""
+        if wrong := difference(self.order.source, self.host):
+            return wrong
+        try:
+            self.desk.live(self.order.id, self.job, self.host)
+            Path(self.order.log).parent.mkdir(parents=True, exist_ok=True)
+            open_plain(self.order.log, "ab").close()
+        except OSError as error:
+            return f"{self.host} cannot write to {error.filename or self.desk.folder} ({error.strerror})"
+        return "" if os.path.isdir(self.order.cwd) else f"{self.host} does not see the folder {self.order.cwd}"
+
+    def alone(self) -> bool:
+        """Wait until nobody else who works on the run gives signs of life; False if somebody goes on doing so."""
+        silent_s = self.order.silent_s
+        until = time.monotonic() + WAITS * silent_s
+        while self.desk.alive(self.order.id, silent_s):
+            if time.monotonic() > until or self.stop.caught:
+                return False
+            time.sleep(min(BEAT_S, silent_s / 4))
+        return True
+
+    def work(self) -> End:
+        began = time.monotonic()
+        try:
+            process = start(self.order)
+        except OSError as error:
+            with open_plain(self.order.log, "ab") as log:
+                log.write(f"{self.order.words[0]} could not be started: {error.strerror}\n".encode())
+            return End(NOT_STARTED, 0.0, self.host)
+        why, rss_mb = self.wait(process, began)
+        code = -signal.SIGINT if process.returncode == INTERRUPTED else process.returncode
+        again = code != 0 and (why in ("time", "stop") or bool(self.stop.caught))
+        return End(code, time.monotonic() - began, self.host, rss_mb, why == "asked", again and why != "asked")
+
+    def wait(self, process: subprocess.Popen[bytes], began: float) -> tuple[str, float]:
+        """why it was told to end (empty where it was not), and the most memory that one of its processes held."""
+        why, beat, told_at = "", began, 0.0
+        while True:
+            pid, status, usage = os.wait4(process.pid, os.WNOHANG)
+            if pid:
+                process.returncode = os.waitstatus_to_exitcode(status)
+                return why, usage.ru_maxrss / 1024
+            now = time.monotonic()
+            if not why and (why := self.reason(now - began, due=now - beat >= BEAT_S)):
+                told_at = now
+                processes.tell(process.pid, signal.SIGTERM)
+            if now - beat >= BEAT_S:
+                beat = now
+                self.desk.beat(self.order.id)
+            if why and now - told_at > PATIENCE_S:
+                processes.tell(process.pid, signal.SIGKILL)
+            time.sleep(POLL_S)
+
+    def reason(self, seconds: float, due: bool) -> str:
+        if self.stop.caught:
+            return "stop"
+        if self.order.minutes is not None and seconds > 60 * self.order.minutes:
+            return "time"
+        return "asked" if due and self.desk.is_to_end(self.order.id) else ""
+
+
+def start(order: Order) -> subprocess.Popen[bytes]:
+    words = [*RELAB, *order.words] if order.relab else order.words
+    marks = {processes.JOB: order.id, processes.OWNER: processes.myself()}
+    with open_plain(order.log, "ab") as log:
+        return subprocess.Popen(
+            words, stdout=log, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, start_new_session=True,
+            cwd=order.cwd, env={**os.environ, **ONE_THREAD, **order.env, **marks}, preexec_fn=die_with_parent,
+        )  # fmt: skip
+
+
+def die_with_parent() -> None:
+    """The kernel sends SIGTERM to this process when the one that started it is gone; only Linux can."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+
+
+def main(words: Sequence[str]) -> int:
+    """Exit code 0 where every order has ended, 75 where one is to go on: then the job is to be requeued."""
+    desk_folder, job, *ids = words
+    stop = Stop()
+    for number in STOPS:
+        signal.signal(number, stop)
+    carry_out(desk_folder, ids, job, stop)
+    desk = Desk(Path(desk_folder).parent)
+    return AGAIN if any((end := desk.end(id_)) is None or end.again for id_ in ids) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

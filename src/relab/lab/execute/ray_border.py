@@ -1,0 +1,111 @@
+"""How does a Ray cluster take jobs? A task for each, that is never retried by Ray: what was lost is decided at home.
+
+A task holds nothing but the name of the desk and of its orders; where a run goes on is read from its folder. Ray ends
+tasks when their driver dies: the runs write a checkpoint then, and the next call of relab goes on with them.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Collection, Sequence
+from importlib import metadata
+from typing import Any
+
+from relab.lab.execute.cluster import JobState
+from relab.lab.execute.desk import Desk
+from relab.lab.execute.engine_error import EngineError
+from relab.lab.execute.where import Where
+
+TIMEOUT_S = 20.0  # for an address to answer
+
+
+class RayBorder:
+    """A Ray cluster; without an address the one of $RAY_ADDRESS, else one that is started on this machine."""
+
+    every_s = 0.2
+    limits = False  # Ray knows no limit of time: the node keeps it
+
+    def __init__(self, where: Where) -> None:
+        self.where, self.ray = where, connected(where.address)
+        self.tasks: dict[str, Any] = {}
+
+    def send(self, desk: Desk, ids: Sequence[str]) -> str:
+        where, job = self.where, f"ray-{ids[0]}"
+        memory = {} if where.memory_mb is None else {"memory": int(where.memory_mb * 2**20)}
+        task = self.ray.remote(num_cpus=where.cores, num_gpus=where.gpus, max_retries=0, **memory)(_task)
+        self.tasks[job] = task.options(name=job).remote(str(desk.folder), list(ids), job)
+        return job
+
+    def states(self, jobs: Collection[str]) -> dict[str, JobState]:
+        known = {job: task for job, task in self.tasks.items() if job in jobs}
+        ready = set()
+        if known:
+            done, _ = self.ray.wait(list(known.values()), num_returns=len(known), timeout=0)
+            ready = set(done)
+        for job in [job for job, task in known.items() if task in ready]:
+            self._settle(job, known.pop(job))
+        return {job: JobState("running", host="") for job in known}
+
+    def _settle(self, job: str, task: Any) -> None:
+        """What a task raised is a fault of the engine's: of a machine that is gone, nothing; else it is said."""
+        del self.tasks[job]
+        try:
+            self.ray.get(task)
+        except self.ray.exceptions.RayTaskError as error:
+            raise EngineError(f"{job} failed on its machine before it began: {error.cause!r:.300}") from None
+        except self.ray.exceptions.RayError:  # lost with its worker, node or head
+            pass
+
+    def drop(self, job: str) -> None:
+        if job in self.tasks:
+            self.ray.cancel(self.tasks[job], force=False)
+
+    def room(self) -> int:
+        return max(1, int(self.ray.cluster_resources().get("CPU", 1) // self.where.cores))
+
+    def close(self) -> None:
+        self.ray.shutdown()
+
+
+def _task(desk: str, ids: list[str], job: str) -> None:
+    from relab.lab.execute.node import carry_out
+
+    carry_out(desk, ids, job)
+
+
+def connected(address: str | None) -> Any:
+    """The ray module, with a connection; an address that does not answer is an error within seconds."""
+    try:
+        import ray
+        import ray.exceptions
+    except ModuleNotFoundError:
+        raise EngineError("`--on ray` needs Ray: pip install 'relab[ray]'") from None
+    if ray.is_initialized():
+        return ray
+    where = address or os.environ.get("RAY_ADDRESS") or None
+    try:
+        os.environ.setdefault("RAY_gcs_rpc_server_reconnect_timeout_s", "20")
+        ray.init(address=where, logging_level=logging.ERROR, log_to_driver=False, include_dashboard=False,
+                 configure_logging=False)  # fmt: skip
+    except (ConnectionError, RuntimeError, ValueError, OSError) as error:
+        text = str(error).split("\n")[0][:200]
+        raise EngineError(f"no Ray cluster answers at {where or 'this machine'}: {text};"
+                          " `ray status` asks the same") from None  # fmt: skip
+    return ray
+
+
+def offered() -> str:
+    """What `relab doctor` says: the version, and what the cluster of $RAY_ADDRESS has."""
+    address, version = os.environ.get("RAY_ADDRESS"), metadata.version("ray")
+    if not address:  # Ray takes a second to import, which is for those who use it
+        return f"Ray {version}; $RAY_ADDRESS is not set: --on ray starts a Ray on this machine"
+    import ray
+
+    was = ray.is_initialized()
+    there = connected(address).cluster_resources()
+    nodes = sum(key.startswith("node:") and "__" not in key for key in there)
+    if not was:
+        ray.shutdown()
+    has = f"{nodes} nodes, {there.get('CPU', 0):g} cores, {there.get('GPU', 0):g} GPUs"
+    return f"Ray {version} at {address}: {has}"

@@ -1,0 +1,93 @@
+"""Where are runs to be run, and with what? `--on local | ray[:address] | slurm`, or `execute:` in the file.
+
+execute: {on: slurm, cores: 2, memory_mb: 4000, minutes: 30, pack: 10, at_once: 50, partition: short}
+"""
+
+from __future__ import annotations
+
+import typing
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
+from typing import Any
+
+from relab.base.documents import Document
+from relab.base.near import hint
+from relab.config.base import require
+from relab.config.coerce import coerce
+
+ENGINES = ("local", "ray", "slurm")
+OF_SLURM = ("partition", "account", "lines", "modules")  # what the other engines have no use for
+
+
+@dataclass(frozen=True)
+class Where:
+    """The engine, what one run takes there, and what an engine needs to know besides."""
+
+    on: str = "local"  # local, ray, ray:ADDRESS or slurm
+    cores: int = 1  # of one run
+    memory_mb: float | None = None  # of one run; None: not asked for
+    gpus: float = 0.0  # of one run
+    minutes: float | None = None  # of one job: then it checkpoints and is put into the line again; None: no limit
+    pack: int = 1  # runs of one job, one after the other: for short ones
+    at_once: int | None = None  # runs that are given to the engine at a time; None: as many as it has room for
+    partition: str | None = None  # of Slurm
+    account: str | None = None  # of Slurm
+    lines: tuple[str, ...] = ()  # more #SBATCH lines: "--constraint=avx512"
+    modules: tuple[str, ...] = ()  # `module load` of these before relab is called
+    venv: str | None = None  # environment that is activated before relab is called
+    env: dict[str, str] = field(default_factory=dict)  # variables that are set for the runs
+
+    @property
+    def engine(self) -> str:
+        return self.on.partition(":")[0]
+
+    @property
+    def address(self) -> str | None:
+        return self.on.partition(":")[2] or None
+
+    @property
+    def here(self) -> bool:
+        return self.engine == "local"
+
+    def to_dict(self) -> Document:
+        """What was said; what was left out is left out."""
+        values = {each.name: getattr(self, each.name) for each in fields(self)}
+        return {k: list(v) if isinstance(v, tuple) else v for k, v in values.items() if v != getattr(HERE, k)}
+
+
+HERE = Where()
+
+
+def of(values: Any, on: str | None = None) -> Where:
+    """`execute` of a file, with what the command line says about the engine; mistakes are errors that name the key."""
+    table: Any = {"on": values} if isinstance(values, str) else values or {}
+    require(isinstance(table, Mapping), f"`execute` must be an engine or a table of settings, but is {table!r:.80}")
+    known, types = {each.name for each in fields(Where)}, typing.get_type_hints(Where)
+    for key in table:
+        near = hint(str(key), sorted(known), "; the nearest known one is `{}`")
+        require(key in known, f"unknown key `execute.{key}`{near}")
+    lists = {key: (value,) if isinstance(value, str) else tuple(map(str, value or ()))
+             for key, value in table.items() if key in ("lines", "modules")}  # fmt: skip
+    env = {str(k): str(v) for k, v in dict(table.get("env") or {}).items()}
+    plain = {k: coerce(v, types[k], f"execute.{k}") for k, v in table.items() if k not in (*lists, "env")}
+    where = Where(**{**plain, **lists, **({"env": env} if env else {})})
+    return checked(replace(where, on=on) if on is not None else where)
+
+
+def checked(where: Where) -> Where:
+    names = " or ".join((*ENGINES[:1], "ray[:address]", *ENGINES[2:]))
+    require(where.engine in ENGINES, f"`--on` must be {names}, but is {where.on!r}")
+    require(where.address is None or where.engine == "ray", f"only Ray has an address, but `--on` is {where.on!r}")
+    for key in ("cores", "pack", "at_once"):
+        value = getattr(where, key)
+        require(value is None or value >= 1, f"`execute.{key}` must be at least 1, but is {value}")
+    for key in ("memory_mb", "minutes"):
+        value = getattr(where, key)
+        require(value is None or value > 0, f"`execute.{key}` must be above 0, but is {value}")
+    require(where.gpus >= 0, f"`execute.gpus` must not be negative, but is {where.gpus}")
+    odd = [key for key in OF_SLURM if getattr(where, key)]
+    require(where.engine == "slurm" or not odd, f"`execute.{odd[0] if odd else ''}` is for Slurm, but the runs go to"
+                                                f" {where.engine}")  # fmt: skip
+    broken = [line for line in where.lines if "\n" in line or not line.startswith("-")]
+    require(not broken, f"`execute.lines` are options of sbatch such as --constraint=avx512, but got {broken[:1]}")
+    return where

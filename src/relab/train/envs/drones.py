@@ -1,0 +1,345 @@
+"""drones-v1: a swarm of quadrotors hovers, races through rings, or picks boxes up and carries them where they belong.
+
+Numbers are those of a published drone-swarm experiment (a pick-and-place task on PufferLib's drones); the physics is
+written afresh from them. Known answers: a drone of size 0.2 hovers at the action -0.238 on all four rotors; a tolerance
+of 15 at the start of an episode is the strict 1 from tick 148 on. How it flies stands in drones_physics.py, what it has
+to do in drones_tasks.py, what it is paid for in drones_reward.py, what it sees in drones_view.py.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+
+from relab.config import envs as configs
+from relab.record.spec import Action, Channel, Spec
+from relab.train.envs import drones_tasks as tasks
+from relab.train.envs.drones_physics import ARM, BODY, BUILD, VX, VY, VZ, WX, WY, WZ, X, Y, Z, fly
+from relab.train.envs.drones_reward import (  # fmt: skip
+    CLOSE,
+    CRASH_COSTS,
+    CROWDED,
+    KEEP,
+    RING_PAYS,
+    pick_total,
+    reach,
+    stillness,
+    tolerance,
+    way_left,
+)
+from relab.train.envs.drones_tasks import (  # fmt: skip
+    DELIVERED,
+    DELIVERED_PERFECTLY,
+    EVERY,
+    FLOOR,
+    FLOOR_CARRYING,
+    GRIPPED,
+    HALF_X,
+    HALF_Y,
+    HALF_Z,
+    HIT,
+    HOVER,
+    LED,
+    PASSED,
+    PERFECT,
+    PERFORMANCE,
+    PICK,
+    RACE,
+    RINGS,
+    SINK,
+    TRAIL,
+    carry_on,
+    cross,
+    distance,
+    lines_up,
+    next_ring,
+    place_rings,
+    start,
+)
+from relab.train.envs.drones_view import SEEN, observe_rows, observe_rows_wide
+from relab.train.kernels.jit import njit, prange, wide
+from relab.train.kernels.rng import uniform
+
+OUT, GROUNDED, COLLISION, FINISHED = 2, 3, 4, 5  # end codes
+SCORE, PERF, CROWD, OOB, LEVEL, SUCCEEDED, GRIPS, DELIVERIES, PERFECTLY, CARRIED, COMPAT_SHARE, COMPAT_RATE = range(12)
+CHANNELS = (
+    Channel("score", "total", "sum"),  # the total itself, of which the reward is the change
+    Channel("perf", "total", "mean"),  # score per step
+    Channel("collisions", "share", "mean"),  # of the steps with a neighbour within a metre
+    Channel("oob", "share", "last"),  # ended outside of the box or on the floor
+    Channel("performance", "share", "last"),  # of the task, at the end
+    Channel("succeeded", "share", "last"),
+    Channel("grips", "boxes", "sum"),
+    Channel("deliveries", "boxes", "sum"),  # with any tolerance
+    Channel("perfect_deliveries", "boxes", "sum"),  # gripped and delivered with the strict one
+    Channel("carrying", "share", "mean"),  # of the steps with a box
+    Channel("compat_perfect_deliv", "share", "mean"),  # of the steps after the first perfect delivery
+    Channel("compat_success_rate", "steps", "sum"),  # those steps, counted once for every drone of the world
+)
+HOVERS_WELL = 0.8  # a performance from which hovering is a success
+MIXED = 3  # task of an env in which each world hovers or races
+TASKS = {"hover": HOVER, "race": RACE, "pick_place": PICK, "hover_race": MIXED}
+ALONE = 1e9  # distance to a neighbour that is not there
+WORK = 24  # a drone's step costs as much as this many of cartpole's: when threads pay
+
+
+class State(NamedTuple):
+    body: np.ndarray  # float64[N,A,17]: where and how it flies
+    build: np.ndarray  # float64[N,A,13]: what it is made of
+    goal: np.ndarray  # float64[N,A,10]: box, drop, hidden target and its vertical velocity
+    phase: np.ndarray  # int64[N,A]: of pick-and-place
+    tally: np.ndarray  # float64[N,A,4]: performance, rings passed, perfect grip, perfect delivery
+    last: np.ndarray  # float64[N,A,3]: collision, position and total reward of the last tick
+    near: np.ndarray  # float64[N,A,4]: way to the nearest drone, and its length
+    was: np.ndarray  # float64[N,A,3]: position before the tick
+    trail: np.ndarray  # float32[N,A,24,3]: where it was, for films
+    rings: np.ndarray  # float64[N,R,6]: centres and normals
+    task: np.ndarray  # int64[N]
+    tick: np.ndarray  # int64[N]: since the world's reset
+    rng: np.ndarray  # uint64[N]
+
+
+class Law(NamedTuple):
+    """What resets draw from, and what a collision is."""
+
+    task: int
+    small: float  # sizes are drawn between these
+    large: float
+    spread: float
+    crashes: bool  # drones that touch are lost
+
+
+@njit(cache=True)
+def meet(body, near, i):
+    """The nearest neighbour of every drone of world i."""
+    A = body.shape[1]
+    for a in range(A):
+        best, away = -1, ALONE * ALONE
+        for b in range(A):
+            dx, dy, dz = body[i, b, X] - body[i, a, X], body[i, b, Y] - body[i, a, Y], body[i, b, Z] - body[i, a, Z]
+            d = dx * dx + dy * dy + dz * dz
+            if b != a and d < away:
+                best, away = b, d
+        near[i, a, 0] = near[i, a, 1] = near[i, a, 2] = 0.0
+        near[i, a, 3] = ALONE
+        if best >= 0:
+            near[i, a, 0] = body[i, best, X] - body[i, a, X]
+            near[i, a, 1] = body[i, best, Y] - body[i, a, Y]
+            near[i, a, 2] = body[i, best, Z] - body[i, a, Z]
+            near[i, a, 3] = np.sqrt(away)
+
+
+@njit(cache=True)
+def touches(body, build, i, a):
+    """Is a neighbour nearer than both arms are long?"""
+    for b in range(body.shape[1]):
+        apart = distance(body[i, b, X] - body[i, a, X], body[i, b, Y] - body[i, a, Y], body[i, b, Z] - body[i, a, Z])
+        if b != a and apart < build[i, a, ARM] + build[i, b, ARM]:
+            return True
+    return False
+
+
+@njit(cache=True, error_model="numpy", inline="always")
+def total_of(body, goal, near, task, tick, i, a):
+    """(total, its share for the position, cost of a crowd, how still it hovers at its target)"""
+    crowded = CROWDED if near[i, a, 3] < CLOSE else 0.0
+    tx, ty, tz = (
+        goal[i, a, LED] - body[i, a, X],
+        goal[i, a, LED + 1] - body[i, a, Y],
+        goal[i, a, LED + 2] - body[i, a, Z],
+    )
+    vx, vy, vz = body[i, a, VX], body[i, a, VY], body[i, a, VZ]
+    spin = distance(body[i, a, WX], body[i, a, WY], body[i, a, WZ])
+    if task == PICK:
+        total, position = pick_total(tx, ty, tz, vx, vy, vz, goal[i, a, SINK], spin, reach(tick), crowded)
+        return total, position, crowded, 0.0
+    position, d = way_left(tx, ty, tz)
+    still = stillness(d, distance(vx, vy, vz), spin)
+    return position - crowded + (still if task == HOVER else 0.0), position, crowded, still
+
+
+@njit(cache=True)
+def value(body, goal, near, last, task, tick, i, a):
+    """Note the total of a drone that begins, or heads for something new: its reward counts from there."""
+    total, position, crowded, _ = total_of(body, goal, near, task, tick, i, a)
+    last[i, a, 0], last[i, a, 1], last[i, a, 2] = -crowded, position, total
+
+
+@njit(cache=True)
+def begin(state, law, i, a):
+    """Drone a of world i starts anew; its neighbours are not looked at yet."""
+    start(state.rng, i, a, state.task[i], law.small, law.large, law.spread, state.body, state.build, state.goal,
+          state.phase, state.tally, state.rings, state.was, state.trail)  # fmt: skip
+
+
+@njit(cache=True)
+def reset_rows(state, law, worlds_N, agents_NA):
+    """New tasks, rings and drones for the marked worlds; a new start for the marked drones."""
+    for i in range(worlds_N.shape[0]):
+        changed = worlds_N[i]
+        if worlds_N[i]:
+            state.tick[i], state.task[i] = 0, law.task
+            if law.task == MIXED:
+                state.task[i] = HOVER if uniform(state.rng, i) < 0.5 else RACE
+            place_rings(state.rng, i, state.rings)
+        for a in range(agents_NA.shape[1]):
+            if worlds_N[i] or agents_NA[i, a]:
+                begin(state, law, i, a)
+                changed = True
+        if changed:
+            meet(state.body, state.near, i)
+            for a in range(agents_NA.shape[1]):
+                if worlds_N[i] or agents_NA[i, a]:
+                    value(state.body, state.goal, state.near, state.last, state.task[i], state.tick[i], i, a)
+
+
+@njit(cache=True, inline="always")
+def leaves(body, carrying, i, a):
+    """The end code of a drone that is outside of the box or on the floor, else 0."""
+    x, y, z = body[i, a, X], body[i, a, Y], body[i, a, Z]
+    if abs(x) > HALF_X or abs(y) > HALF_Y or z > HALF_Z:
+        return OUT
+    return GROUNDED if z < (FLOOR_CARRYING if carrying else FLOOR) else 0
+
+
+@njit(cache=True, error_model="numpy", inline="always")
+def work_on(body, goal, phase, tally, last, near, was, rings, task, tick, rng, i, a, info):
+    """One drone's task, after everybody has moved: (reward, end code)."""
+    paid, end, event, crossing = 0.0, 0, 0, 0
+    if task == PICK:
+        paid, event = carry_on(body, goal, phase, tally, rng, i, a, tolerance(tick))
+    elif task == RACE:
+        crossing = cross(body, was, goal, i, a)
+    total, position, crowded, still = total_of(body, goal, near, task, tick, i, a)
+    paid += total - last[i, a, 2]
+    last[i, a, 0], last[i, a, 1], last[i, a, 2] = -crowded, position, total
+    if task == HOVER:
+        tally[i, a, PERFORMANCE] = KEEP * tally[i, a, PERFORMANCE] + (1.0 - KEEP) * still
+    elif crossing == PASSED:
+        paid += RING_PAYS
+        phase[i, a] = tasks.APPROACH
+        tally[i, a, RINGS] += 1.0
+        tally[i, a, PERFORMANCE] = tally[i, a, RINGS] / rings.shape[1]
+        if tally[i, a, RINGS] < rings.shape[1]:
+            next_ring(goal, rings, i, a, int(tally[i, a, RINGS]))
+            value(body, goal, near, last, task, tick, i, a)
+        else:
+            end = FINISHED
+    elif crossing == HIT:
+        end = COLLISION
+    elif task == RACE and lines_up(body, goal, phase, i, a):
+        value(body, goal, near, last, task, tick, i, a)
+    elif task == PICK:
+        tally[i, a, PERFORMANCE] = tally[i, a, PERFECT]
+    info[SCORE, i, a] = info[PERF, i, a] = total
+    info[CROWD, i, a] = crowded > 0.0
+    info[GRIPS, i, a] = event == GRIPPED
+    info[DELIVERIES, i, a] = event >= DELIVERED
+    info[PERFECTLY, i, a] = event == DELIVERED_PERFECTLY
+    return paid, end
+
+
+@njit(cache=True, inline="always")
+def tell(tally, phase, task, end, i, a, info):
+    """The channels that say how the episode stands."""
+    level, drones = tally[i, a, PERFORMANCE], tally.shape[1]
+    info[OOB, i, a] = OUT <= end <= GROUNDED
+    info[LEVEL, i, a] = level
+    info[SUCCEEDED, i, a] = level >= (HOVERS_WELL if task == HOVER else 1.0)
+    info[CARRIED, i, a] = phase[i, a] >= tasks.CARRY  # no race gets as far
+    info[COMPAT_SHARE, i, a] = tally[i, a, PERFECT]
+    info[COMPAT_RATE, i, a] = tally[i, a, PERFECT] * drones
+
+
+@njit(cache=True, inline="always")
+def step_world(body, build, goal, phase, tally, last, near, was, trail, rings, task, tick, rng, i, crashes, alive_NA,
+               action, reward, terminated, end, info):  # fmt: skip
+    tick[i] += 1
+    point = (tick[i] // EVERY) % TRAIL
+    for a in range(alive_NA.shape[1]):
+        for k in range(3):
+            was[i, a, k] = trail[i, a, point, k] = body[i, a, k]
+        fly(body, build, action, i, a)
+    meet(body, near, i)
+    for a in range(alive_NA.shape[1]):
+        if not alive_NA[i, a]:
+            continue
+        paid, code = work_on(body, goal, phase, tally, last, near, was, rings, task[i], tick[i], rng, i, a, info)
+        code = leaves(body, phase[i, a] >= tasks.CARRY, i, a) or code
+        if code == 0 and crashes and touches(body, build, i, a):
+            code = COLLISION
+        reward[i, a] = paid - (CRASH_COSTS if code > 0 and code != FINISHED else 0.0)
+        terminated[i, a], end[i, a] = code > 0, code
+        tell(tally, phase, task[i], code, i, a, info)
+
+
+# (The state is taken apart before the loop: Numba counts a reference to every array that is taken out within.)
+
+
+@njit(cache=True)
+def step_rows(state, crashes, alive_NA, action, reward, terminated, end, info):
+    body, build, goal, phase, tally, last, near, was, trail, rings, task, tick, rng = state
+    for i in range(alive_NA.shape[0]):
+        step_world(body, build, goal, phase, tally, last, near, was, trail, rings, task, tick, rng, i, crashes,
+                   alive_NA, action, reward, terminated, end, info)  # fmt: skip
+
+
+@njit(parallel=True, cache=True)
+def step_rows_wide(state, crashes, alive_NA, action, reward, terminated, end, info):
+    body, build, goal, phase, tally, last, near, was, trail, rings, task, tick, rng = state
+    for i in prange(alive_NA.shape[0]):
+        step_world(body, build, goal, phase, tally, last, near, was, trail, rings, task, tick, rng, i, crashes,
+                   alive_NA, action, reward, terminated, end, info)  # fmt: skip
+
+
+class Drones:
+    name: ClassVar[str] = "drones-v1"
+    Params: ClassVar[type] = configs.Drones
+
+    def __init__(self, params: configs.Drones | None = None) -> None:
+        self.params = params = params or configs.Drones()
+        crashes = params.collision == "ends"
+        self.law = Law(TASKS[params.task], params.size[0], params.size[1], params.spread, crashes)
+        self.spec = Spec(
+            env=self.name,
+            obs_dim=SEEN,
+            action=Action("continuous", dim=4, low=(-1.0,) * 4, high=(1.0,) * 4),
+            agents=params.agents,
+            horizon=params.horizon or None,
+            agent_reset="alone",
+            channels=CHANNELS,
+            ends=("running", "time_limit", "out_of_bounds", "floor", "collision", "finished"),
+            success_channel="succeeded",
+            reward_low=-5.0,
+            reward_high=4.0,
+            renders=True,
+        )
+
+    def allocate(self, n: int) -> State:
+        rows = (n, self.params.agents)
+        body, build, goal = np.zeros((*rows, BODY)), np.zeros((*rows, BUILD)), np.zeros((*rows, tasks.GOAL))
+        tally, last, near, was = (np.zeros((*rows, k)) for k in (tasks.TALLY, 3, 4, 3))
+        trail, rings = np.zeros((*rows, TRAIL, 3), np.float32), np.zeros((n, self.params.rings, 6))
+        task, tick, rng = np.zeros(n, np.int64), np.zeros(n, np.int64), np.zeros(n, np.uint64)
+        return State(body, build, goal, np.zeros(rows, np.int64), tally, last, near, was, trail, rings, task, tick, rng)
+
+    def reset(self, state: State, worlds_N: np.ndarray) -> None:
+        reset_rows(state, self.law, worlds_N, np.zeros(state.phase.shape, bool))
+
+    def reset_agents(self, state: State, agents_NA: np.ndarray) -> None:
+        reset_rows(state, self.law, np.zeros(len(agents_NA), bool), agents_NA)
+
+    def step(self, state: State, alive_NA: np.ndarray, action: np.ndarray, out) -> None:
+        rows = step_rows_wide if wide(state.phase.size * WORK) else step_rows
+        action = action.astype(np.float64)  # one kind of number: kernels are compiled once
+        rows(state, self.law.crashes, alive_NA, action, out.reward, out.terminated, out.end, out.info)
+
+    def observe(self, state: State, obs_NAD: np.ndarray) -> None:
+        rows = observe_rows_wide if wide(state.phase.size * WORK) else observe_rows
+        rows(state.body, state.build, state.goal, state.last, state.near, state.task, obs_NAD)
+
+    def render(self, state: State, i: int) -> np.ndarray:
+        from relab.train.envs.drones_draw import picture
+
+        return picture(state, i)

@@ -1,0 +1,58 @@
+"""What is a drone paid for? The change of a total, which says how well it stands now, and events.
+
+Pick-and-place has the total of a published experiment, hover and race that of PufferLib's drone_swarm (the way to the
+target), hover with its performance added, without which nothing inside of half a metre would be worth anything.
+Performance is a number in [0, 1] for each task, as PufferLib defines it: hover, a moving mean of how still a drone
+stands at its target; race, rings passed of all; pick-and-place: 1 after the first perfect delivery.
+"""
+
+from __future__ import annotations
+
+import math
+
+from relab.train.envs.drones_physics import FASTEST, SPIN, cut
+from relab.train.kernels.jit import njit
+
+FAR = math.sqrt(60.0**2 + 60.0**2 + 20.0**2)  # from corner to corner
+CLOSE = 1.0  # a neighbour nearer than this costs CROWDED
+CROWDED = 1.0
+GRIP_PAYS, HOVER_PAYS, DELIVERY_PAYS, RING_PAYS, CRASH_COSTS = 1.0, 0.25, 1.0, 1.0, 1.0
+KEEP = 0.98  # of the moving mean of hover's performance, a tick
+
+
+@njit(cache=True)
+def reach(tick):
+    """D: the distance within which a drone is near its target; it shrinks within an episode."""
+    return max(1.6, 77.0 - 0.5 * tick)
+
+
+@njit(cache=True)
+def tolerance(tick):
+    """k: how far off a grip and a delivery may be, in units of the strict one; it shrinks within an episode."""
+    return max(1.0, 15.0 - 0.095 * tick)
+
+
+@njit(cache=True, error_model="numpy")
+def pick_total(tx, ty, tz, vx, vy, vz, sink, spin, D, crowded):
+    """(total, its share for the position) of pick-and-place; (tx, ty, tz) leads to the target, which sinks at -sink."""
+    d = math.sqrt(tx * tx + ty * ty + tz * tz) + 1e-8
+    v = math.sqrt(vx * vx + vy * vy + (vz - sink) ** 2)
+    near, position = min(max(1.0 - d / D, 0.0), 1.0), math.exp(-d / (0.63 * D))
+    calm = min(max(2.0 * math.exp(-10.0 * (v - 0.05)) - 1.0, -1.0), 1.0)
+    approach = min(d / D, 1.0) * cut((vx * tx + vy * ty + vz * tz) / d / FASTEST, 0.5)
+    hover = 0.5 if d < 0.2 * D and v < 0.2 else 0.0
+    total = 1.13 * position + 0.15 * near * calm - 2.0 * spin / SPIN + 2.2 * approach + 1.5 * hover - crowded
+    return cut(total, 1.0), position
+
+
+@njit(cache=True, error_model="numpy")
+def stillness(d, v, spin):
+    """How well a drone hovers now: distance to its target, speed, rate of rotation."""
+    return 1.0 / (1.0 + 0.05 * (70.0 * d + 15.0 * v + 1.5 * spin))
+
+
+@njit(cache=True)
+def way_left(tx, ty, tz):
+    """(1 - d / FAR, d)"""
+    d = math.sqrt(tx * tx + ty * ty + tz * tz)
+    return 1.0 - d / FAR, d
