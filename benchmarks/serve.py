@@ -47,6 +47,8 @@ class Serve:
     """runs of the folder, five seeds a config"""
     rows: int = ROWS
     """rows of the long curve"""
+    indexed: int = 100_000
+    """runs that stand in the index alone, for the search"""
     out: Path = RESULTS
     """where the numbers go"""
 
@@ -60,7 +62,8 @@ def main() -> None:
         make_long(long / "long-s0", args.rows)
         machine = f"{platform.machine()}, {os.cpu_count()} cores"
         body = {"commit": commit(), "machine": machine, "load": os.getloadavg()[0],
-                "many": measure_many(many, args.runs), "long": measure_long(long, args.rows)}  # fmt: skip
+                "many": measure_many(many, args.runs), "long": measure_long(long, args.rows),
+                "indexed": measure_indexed(Path(place) / "indexed", args.indexed)}  # fmt: skip
     known = json.loads(args.out.read_text()) if args.out.is_file() else {}
     args.out.write_text(json.dumps({**known, str(args.runs): body}, indent=1) + "\n")
     print(json.dumps(body, indent=1))
@@ -131,6 +134,11 @@ class Server:
         text = Path(f"/proc/{self.process.pid}/status").read_text()
         return float(re.search(r"VmRSS:\s+(\d+)", text)[1]) / 1024  # type: ignore[index]
 
+    def cpu_s(self) -> float:
+        """Seconds of a core that the server took so far: on a busy machine the clock on the wall says little."""
+        fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
     def close(self) -> None:
         self.process.terminate()
         self.process.wait(20)
@@ -138,10 +146,13 @@ class Server:
 
 def times(server: Server, path: str, calls: int = CALLS) -> dict[str, float]:
     """Milliseconds: median and worst, of the first byte and of the whole."""
+    before = server.cpu_s()
     every = [server.get(path)[:2] for _ in range(calls)]
+    cpu = 1000 * (server.cpu_s() - before) / calls
     firsts, wholes = ([1000 * each[i] for each in every] for i in (0, 1))
     return {"first_byte_ms": round(statistics.median(firsts), 1), "first_byte_worst_ms": round(max(firsts), 1),
-            "whole_ms": round(statistics.median(wholes), 1), "whole_worst_ms": round(max(wholes), 1)}  # fmt: skip
+            "whole_ms": round(statistics.median(wholes), 1), "whole_worst_ms": round(max(wholes), 1),
+            "cpu_ms": round(cpu, 1)}  # fmt: skip
 
 
 def measure_many(root: Path, runs: int) -> dict[str, Any]:
@@ -161,6 +172,48 @@ def measure_many(root: Path, runs: int) -> dict[str, Any]:
         server.close()
 
 
+def measure_indexed(root: Path, runs: int) -> dict[str, Any]:
+    """Seconds of a core to list and to search so many runs; their folders are not made, the index is filled by hand."""
+    from relab.runs.glance import Glance
+    from relab.runs.index import Index
+    from relab.web import query
+    from relab.web.bench import Bench
+    from relab.web.pages.runs import table_html
+    from relab.web.shelf import Shelf
+
+    root.mkdir()
+    index, configs = Index(root), dict[bytes, int]()
+    for number in range(runs):
+        config, seed = divmod(number, SEEDS)
+        settings = {
+            "algo.name": "ppo",
+            "env.name": "cartpole-v1",
+            "algo.lr": 1e-6 * (1 + config),
+            "algo.envs": 8 << config % 4,
+        }
+        glance = Glance(id=f"{number:012x}", env="cartpole-v1", algo="ppo", seed=seed, status="finished", steps=40_960)
+        glance.sign, glance.settings = 1e9 + number, settings
+        glance.metric, glance.outcome = "eval/return_det", float(number * 7 % 490)
+        index._put(f"/c{config:05d}-s{seed}".encode(), "", 1, f"c{config:05d}-s{seed}", glance, configs)
+    index.db.commit()
+    index.close()
+    bench = Bench(root, "", Shelf(root), root / "queue")
+    body: dict[str, Any] = {"runs": runs}
+    questions = {
+        "first_list": {},
+        "list": {},
+        "words": {"q": "c00042"},
+        "setting": {"q": "lr<1e-4"},
+        "by_outcome": {"sort": "outcome"},
+    }
+    for name, params in questions.items():
+        began = time.process_time()
+        table_html(bench, query.parse(params))
+        body[f"{name}_cpu_s"] = round(time.process_time() - began, 2)
+    bench.shelf.close()
+    return body
+
+
 def wait_for(server: Server, text: str) -> None:
     while text.encode() not in server.get("/runs/table?top=1")[2]:
         time.sleep(0.5)
@@ -171,9 +224,10 @@ def measure_long(root: Path, rows: int) -> dict[str, Any]:
     try:
         wait_for(server, "1 group")
         path = "/api/curve?r=long-s0&metric=policy/kl&width=1400"
-        began = time.perf_counter()
+        began, before = time.perf_counter(), server.cpu_s()
         server.get(path)
         body: dict[str, Any] = {"rows": rows, "first_read_s": round(time.perf_counter() - began, 2)}
+        body["first_read_cpu_s"] = round(server.cpu_s() - before, 2)
         body["whole"] = times(server, path)
         body["zoomed"] = times(server, f"{path}&from={rows // 3}&to={rows // 2}")
         body["frames"] = frames(server, rows)

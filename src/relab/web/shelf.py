@@ -55,6 +55,7 @@ class Shelf:
         in_memory = self._asking.submit(_in_memory, self._index).result()
         self._walking = self._asking if in_memory else ThreadPoolExecutor(1, "relab-walk")
         self._walker = self._index if in_memory else self._walking.submit(Index, self.root).result()
+        self._grouped_s = 0.0  # that it took to put all runs into groups
         self._groups: tuple[int, float, list[SeedGroup]] | None = None
         self._kept: OrderedDict[tuple[Path, str], Kept] = OrderedDict()
         self._lock = threading.Lock()
@@ -89,8 +90,13 @@ class Shelf:
 
     def _every(self, index: Index) -> list[SeedGroup]:
         version, now = _version(index), time.monotonic()
-        if self._groups is None or self._groups[0] != version or now - self._groups[1] > SETTLES_S:
+        if (
+            self._groups is None
+            or self._groups[0] != version
+            or now - self._groups[1] > max(SETTLES_S, 20 * self._grouped_s)
+        ):
             self._groups = (version, now, seeds.whole(index))
+            self._grouped_s = time.monotonic() - now
         return self._groups[2]
 
     def groups(self, query: Query) -> list[SeedGroup]:

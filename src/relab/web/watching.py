@@ -61,7 +61,7 @@ class Watcher:
         self.health = Health()
         self._seen = Seen()
         self._stop, self._due, self._wake = threading.Event(), 0.0, threading.Event()
-        self._hurried = False
+        self._hurried, self._version = False, 0  # which grows when a run has changed
         self._examining: Future[Any] | None = None
         self._rest_until, self._asked_for = 0.0, -1
         self._thread = threading.Thread(target=self._watch, name="relab-watch", daemon=True)
@@ -126,6 +126,7 @@ class Watcher:
         before, self._seen.rows = self._seen.rows, now
         changed = [name for name in now if before.get(name) != now[name]]
         gone = [name for name in before if name not in now]
+        self._version += bool(changed or gone)
         if (changed or gone) and before:
             self.live.say("runs", {"changed": changed[:200], "gone": gone[:200], "runs": len(now)})
 
@@ -137,10 +138,9 @@ class Watcher:
                 self._take(self._examining)
                 self._examining = None
             return
-        version = hash(tuple(sorted(self._seen.rows.items(), key=lambda item: item[0])))
-        if version == self._asked_for or time.monotonic() < self._rest_until:
+        if self._version == self._asked_for or time.monotonic() < self._rest_until:
             return
-        self._asked_for = version
+        self._asked_for = self._version
         self._ask(self.shelf.every())
 
     def _ask(self, groups: list[SeedGroup]) -> None:

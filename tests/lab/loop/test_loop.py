@@ -78,11 +78,10 @@ def test_a_call_prints_a_table_and_leaves_its_pages(capsys: pytest.CaptureFixtur
 
 def test_json_has_the_same(capsys: pytest.CaptureFixture[str]):
     path = write(x=0.1)
-    assert cli.main(["loop", str(path), "--runs", "1", "--yes", "--json"]) == 0
+    assert cli.main(["loop", str(path), "--runs", "0", "--yes", "--json"]) == 0
     body = json.loads(capsys.readouterr().out)
-    assert body["best"] == "p001"
-    assert body["trials"][0]["verdict"] == "kept"
-    assert body["expected_by_chance"] == pytest.approx(0.002)
+    assert (body["best"], body["trials"], body["expected_by_chance"]) == ("base", [], 0.0)
+    assert body["noise"]["n"] == 6
 
 
 def test_a_dry_run_tells_the_cost_and_makes_nothing(capsys: pytest.CaptureFixture[str]):
@@ -103,9 +102,9 @@ def test_time_that_does_not_suffice_begins_nothing():
 def test_what_was_refuted_is_not_tried_again():
     write(x=1.0)
     looping = prepare()
-    looping.go(6)
+    looping.go(4)
     tried = [(t.parent, *((k, c["to"]) for k, c in t.proposal["diff"].items())) for t in looping.state.trials]
-    assert len(tried) == len(set(tried)) == 6
+    assert len(tried) == len(set(tried)) == 4
     allowed = looping.plan.policy.axes
     for trial in looping.state.trials:
         for key, change in trial.proposal["diff"].items():
@@ -130,10 +129,10 @@ def child(before: bool) -> bool:
 
         try:
             looping = prepare()
-            if len(looping.state.trials) == 2 and looping.state.open is None:
+            if looping.state.trials and looping.state.open is None:
                 os._exit(0)
             Journal.add = add  # type: ignore[method-assign]
-            looping.go(2 - len(looping.state.trials))
+            looping.go(1 - len(looping.state.trials))
         finally:
             os._exit(1)
     return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
@@ -146,11 +145,11 @@ def test_killed_before_and_after_every_event_it_comes_to_the_same_and_runs_nothi
         deaths += 1
         assert deaths < 60
     killed, runs = [steady(row) for row in rows() if row["event"] != "ended"], calls()
-    assert deaths >= 2 * 7, "begin, noise, proposed, first, decided, stands, scored"
+    assert deaths >= 2 * 6, "noise, proposed, first, decided, stands, scored"
     assert max(Counter(runs).values()) == 1, "nothing ran twice"
     for place in ("loops", "calls.txt"):
         os.rename(place, f"killed-{place}")
-    prepare().go(2)
+    prepare().go(1)
     assert [steady(row) for row in rows() if row["event"] != "ended"] == killed
     assert sorted(calls()) == sorted(runs)
 

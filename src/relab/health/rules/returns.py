@@ -63,5 +63,5 @@ def _as_random(view: View, level: float) -> tuple[str, list[str]]:
     if random.random is None or random.spread > 0 or random.random.mean != level:
         return "", []
     return (", as a random policy does: what pays more was never reached",
-            ["reach it more often: more exploration (`ent_coef`, noise, an intrinsic reward), a reward that leads"
+            ["reach it more often: more exploration (a bonus for entropy, noise, epsilon), a reward that leads"
              " there, or starts near it"])  # fmt: skip

@@ -21,6 +21,7 @@ from relab.record.history import History
 from relab.record.state import steps_of
 
 SLACK = 0.02  # of the budget, and one iteration: the last one is made whole
+ROUGH = 0.1  # the same of a foreign program, of which nobody knows what an iteration is
 BUDGETS = ("total_steps", "total_timesteps", "budget")
 
 
@@ -56,7 +57,7 @@ def _budget(plan: Loop, run: History) -> str:
     steps = steps_of(run)
     if said > plan.budget:
         return f"its budget must be {plan.budget:,} steps, but its settings say {said:,.0f}"
-    if steps > plan.budget * (1 + SLACK) + iteration:
+    if steps > plan.budget * (1 + (ROUGH if plan.command else SLACK)) + iteration:
         return f"its budget must be {plan.budget:,} steps, but it went on to step {steps:,.0f}"
     return ""
 

@@ -84,7 +84,7 @@ relab.listen = (query = "") => {
 let unseen = null;
 addEventListener("visibilitychange", () => {
   clearTimeout(unseen);
-  if (document.hidden && !localStorage.getItem("relab-bell")) unseen = setTimeout(() => { relab.stream && relab.stream.close(); relab.let_go = true; }, 20000);
+  if (document.hidden && !localStorage.getItem("relab-bell")) unseen = setTimeout(() => { relab.stream && relab.stream.close(); relab.let_go = true; }, 3000);
   if (!document.hidden && relab.let_go) {
     relab.let_go = false;
     relab.listen(relab.heard);

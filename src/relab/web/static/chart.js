@@ -274,7 +274,7 @@
 
     press(u, event) {
       const near = this.data.findings.find((f) => Math.abs(u.valToPos(f.x, "x") - event.offsetX) < 6);
-      if (near) relab.finding && relab.finding(near.number);
+      if (near) relab.finding && relab.finding(near);
     }
 
     tip(u) {
