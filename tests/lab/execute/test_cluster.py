@@ -188,8 +188,9 @@ def test_another_relab_at_the_other_end_is_an_error_that_names_both(
     with pytest.raises(
         ConfigError, match=r"has relab \S+ code \w+, but the runs were submitted by relab 9\.9\.9, code"
     ):
-        run(tmp_path, jobs(tmp_path, 1), Machines())
+        run(tmp_path, jobs(tmp_path, 3), machines := Machines())
     assert text(tmp_path / "run-0") == ""
+    assert all(process.poll() is not None for process in machines.jobs.values()), "one refusal leaves the others behind"
 
 
 def test_a_folder_that_the_other_end_cannot_write_is_an_error(tmp_path: Path) -> None:
