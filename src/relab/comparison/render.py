@@ -32,7 +32,7 @@ def text(result: Result, verbose: bool = False) -> str:
         lines = [line for task in result.tasks for line in [*_task(task, len(task.variants)), *details(task)]]
     else:
         lines = _one(result.tasks[0], result) if len(result.tasks) == 1 else _several(result)
-    lines += _profile(result) + _end(result, verbose)
+    lines += profile_lines(result) + _end(result, verbose)
     return "\n".join(clean(line) for line in [*_warnings(result, verbose), *lines])
 
 
@@ -320,26 +320,26 @@ def over_all(result: Result) -> list[str]:
     """What concerns several tasks, or none."""
     return [
         *_warnings(result, True),
-        *_profile(result),
+        *profile_lines(result),
         *_notes(result.notes, True, 1),
         *_apart(result, True),
         *_leads(result),
     ]
 
 
-def _profile(result: Result) -> list[str]:
+def profile_lines(result: Result) -> list[str]:
     if not result.profile:
         return list(result.profile_notes)
     say = f" ({'; '.join(result.profile_notes)})" if result.profile_notes else ""
     lines = [f"over {result.profile[0].tasks} tasks, share of runs at or above a score (0 random, 1 top){say}"]
     for row in result.profile:
-        shares = "  ".join(f"{s.tau:g}: {_interval(s)}" for s in row.shares[1:])
+        shares = "  ".join(f"{s.tau:g}: {interval(s)}" for s in row.shares[1:])
         iqm = f"  IQM {row.iqm[0]:.2f} [{row.iqm[1]:.2f}, {row.iqm[2]:.2f}]" if row.iqm else ""
         lines.append(f"  {short(row.label, 12):12} {row.runs:2} runs  mean {row.mean:.2f}  {shares}{iqm}")
     return lines
 
 
-def _interval(s: Share) -> str:
+def interval(s: Share) -> str:
     ends = f" [{s.low:.2f}, {s.high:.2f}]" if math.isfinite(s.low) else ""
     return f"{s.share:.2f}{ends}"
 

@@ -51,7 +51,7 @@ def names(words: Sequence[str], folder: Path, stem: str, kind: str) -> list[Path
 
 
 def _name(each: Picture | Curve) -> str:
-    title = each.metric if isinstance(each, Curve) else each.title
+    title = f"{each.title or ''} {each.metric}" if isinstance(each, Curve) else each.title
     kind = "curve" if isinstance(each, Curve) else each.kind
     return re.sub(r"[^\w.]+", "-", f"{kind}-{title}").strip("-").lower()[:80]
 
