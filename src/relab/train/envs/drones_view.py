@@ -84,6 +84,14 @@ def observe_rows(body, build, goal, last, near, task, obs):
             see(body, build, goal, last, near, task, i, a, obs)
 
 
+@njit(cache=True)
+def observe_marked(body, build, goal, last, near, task, obs, worlds_N):
+    for i in range(obs.shape[0]):
+        if worlds_N[i]:
+            for a in range(obs.shape[1]):
+                see(body, build, goal, last, near, task, i, a, obs)
+
+
 @njit(parallel=True, cache=True)
 def observe_rows_wide(body, build, goal, last, near, task, obs):
     for i in prange(obs.shape[0]):
