@@ -6,6 +6,7 @@ One process for a test session. A page has the size, the pixel ratio and the col
 from __future__ import annotations
 
 import base64
+import contextlib
 import json
 import os
 import shutil
@@ -69,10 +70,13 @@ class Page:
     def __init__(self, address: str, width: int, height: int, dark: bool, ratio: float):
         from websockets.sync.client import connect
 
-        self.socket = connect(address, max_size=None, proxy=None)
+        self.stack = contextlib.ExitStack()
+        self.socket = self.stack.enter_context(connect(address, max_size=None, proxy=None, ping_interval=None))
         self.number, self.errors, self.events = 0, list[str](), list[dict[str, Any]]()
         for domain in ("Page", "Runtime", "Log", "Network"):
             self.send(f"{domain}.enable")
+        self.send("Page.bringToFront")
+        self.send("Emulation.setFocusEmulationEnabled", enabled=True)
         size = {"width": width, "height": height, "deviceScaleFactor": ratio, "mobile": width < 600}
         self.send("Emulation.setDeviceMetricsOverride", **size)
         features = [{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}]
@@ -149,7 +153,9 @@ class Page:
         Path(file).write_bytes(base64.b64decode(shot["data"]))
 
     def close(self) -> None:
-        self.socket.close()
+        with contextlib.suppress(Exception):  # the browser may be gone
+            self.send("Page.close")
+        self.stack.close()
 
 
 def _lines(path: Path) -> list[str] | None:

@@ -29,7 +29,7 @@ UNITS = [line.split()[0].rstrip("/").removesuffix(".py") for line in LAYOUT.read
 PLACE = {unit: place for place, unit in enumerate(["__init__", *UNITS])}
 
 # Units that must start fast and run without the `train` extra: all that stand above training, and the logger.
-READING = {*UNITS[: UNITS.index("train")], "logger", "callbacks", "__init__"}
+READING = {*UNITS[: UNITS.index("train")], "logger", "web", "callbacks", "__init__"}
 AT_IMPORT = {"commands", "cli", "api"}  # light when imported; their functions load the rest when called
 HEAVY = {"torch", "numba", "mujoco", "gymnasium"}
 LAZY = {"matplotlib"}  # the reading half may use it, but only inside a function

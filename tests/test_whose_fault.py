@@ -193,6 +193,7 @@ MISTAKES: dict[str, tuple[list[str], int]] = {
     "eval": (["one", "--checkpoint", "nowhere"], 2),
     "video": (["one", "--fps", "0"], 64),
     "experiment": (["plan.yaml"], 64),
+    "loop": (["plan.yaml"], 64),
     "sweep": (["plan.yaml"], 64),
     "queue": (["cancel", "nobody"], 2),
     "examine": (["one", "--against", "nobody"], 2),

@@ -14,7 +14,7 @@ from relab.commands.table import COMMANDS, function_of
 
 GROUPS = {
     "Read": ("examine", "compare", "report", "note", "diff", "runs", "explain", "serve"),
-    "Run": ("train", "resume", "experiment", "sweep", "next", "queue"),
+    "Run": ("train", "resume", "experiment", "sweep", "next", "loop", "queue"),
     "More": ("convert", "doctor"),
 }
 REST = (  # told by `relab help --all`

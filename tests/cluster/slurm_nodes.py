@@ -150,13 +150,13 @@ class SlurmNodes:
     def kill(self, node: str = "n2") -> None:
         """kill -9 of a node's slurmd and of the steps that it started: a machine that loses its power."""
         slurmd = self.daemons.pop(node)
-        steps = [pid for pid in pids() if is_step(pid, self.folder / f"spool-{node}")]
+        jobs = [pid for pid in pids() if works_for(pid, node, self.folder)]
+        steps = {above for pid in jobs if comm(above := parent(pid)).startswith("slurmstepd")}
         os.kill(slurmd.pid, signal.SIGKILL)
         slurmd.wait()
-        for step in steps:
-            for pid in [*descendants(step), step]:
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGKILL)
+        for pid in [*steps, *jobs]:  # the steps first: none is left who could tell how a job ended
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
 
     def wait_for(self, true: object, what: str, seconds: float = 90) -> None:
         until = time.monotonic() + seconds
@@ -202,19 +202,20 @@ def parent(pid: int) -> int:
         return 0
 
 
-def is_step(pid: int, spool: Path) -> bool:
-    """Whether a process is a slurmstepd that works in the folder of a node of ours."""
+def comm(pid: int) -> str:
     try:
-        name = Path(f"/proc/{pid}/comm").read_text().strip()
-        return name.startswith("slurmstepd") and os.readlink(f"/proc/{pid}/cwd").startswith(str(spool))
+        return Path(f"/proc/{pid}/comm").read_text().strip()
+    except OSError:
+        return ""
+
+
+def works_for(pid: int, node: str, folder: Path) -> bool:
+    """Whether a process is part of a job on a node of this Slurm, by what it has in its environment."""
+    try:
+        words = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
     except OSError:
         return False
-
-
-def descendants(pid: int) -> list[int]:
-    everyone = {each: parent(each) for each in pids()}
-    below = [each for each, above in everyone.items() if above == pid]
-    return [*(deep for each in below for deep in descendants(each)), *below]
+    return f"SLURMD_NODENAME={node}".encode() in words and f"SLURM_CONF={folder}/slurm.conf".encode() in words
 
 
 if __name__ == "__main__":

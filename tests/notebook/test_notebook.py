@@ -259,11 +259,11 @@ def an_experiment(tmp_path: Path, seeds: int = 5, at: str = "final", evil: str =
     return tmp_path / "x"
 
 
-def pretend(cell: experiment.Cell, value: float) -> None:
+def pretend(cell: experiment.Cell, value: float, steps: tuple[int, ...] = (0, 100)) -> None:
     config = {"env": {"name": "none"}, "seed": cell.seed, "algo": {"lr": cell.variant}}
     record = Record.create(cell.folder, config, {}, {"seed": cell.seed})
     row = {"seed": 1, "return": value, "length": 1, "success": None, "end": "done"}
-    for step in (0, 100):
+    for step in steps:
         record.append_eval({"step": step, "mode": "det", "noise": 0.0, "episodes": [row, row, row]})
     record.update_meta(status="finished")
     record.close()
@@ -283,6 +283,8 @@ for runs that end in the other's group; 5 seeds can miss up to 45% of such runs
 - Family: cartpole-v1.ppo.f8b7.
 
 ### Plan
+
+- Primary metric: final eval/return_det; higher is better; differences under 5 do not matter.
 
 | setting | lr=0.001 (control) | lr=1e-06 |
 | --- | --- | --- |
@@ -321,6 +323,22 @@ def test_the_entry_of_an_experiment(
     after = Path("LOG.md").read_bytes()
     assert (before.count(b"relab:begin"), after.count(b"relab:begin")) == (1, 1), "more seeds: the same entry, renewed"
     assert b"100 101 102 103 104 105" in re.sub(rb"<!--relab:run=.*?-->", b"", after)
+
+
+def test_an_experiments_entry_has_what_was_expected_and_means_by_step(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "question.yaml"
+    path.write_text(ASKED.format(seeds=5, at="final", evil="") + "hypothesis: lr 1e-6, expect nothing learned\n")
+    question = experiment.load(path)
+    cells = experiment.prepare(question, tmp_path / "x")
+    for cell in cells:
+        pretend(cell, (100 if cell.variant == "lr=0.001" else 20) + cell.seed, steps=(0, 50, 100))
+    experiment.conclude(question, tmp_path / "x", cells)
+    text, _ = relab("note", str(tmp_path / "x"), capsys=capsys)
+    assert "matter?\n\n**Hypothesis.** lr 1e-6, expect nothing learned\n\n**Answer.** No: " in text
+    assert "Evaluations:\n\n| step | lr=0.001, mean over seeds | lr=1e-06, mean over seeds |\n" in text
+    assert "\n| 50 | 102 | 22 |\n" in text
 
 
 def test_few_seeds_have_no_interval_and_a_level_has_its_laggards(tmp_path: Path) -> None:

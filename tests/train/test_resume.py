@@ -19,9 +19,12 @@ from kill.subjects import SUBJECTS
 from relab import cli
 from relab.base.jsonl import read_jsonl
 from relab.config import registry
+from relab.config.dreamer import Dreamer
 from relab.record import glossary
 from relab.record.run_folder import Record, read_meta
 from relab.train import checkpoint, loop, session
+from relab.train.algos import dreamer
+from relab.train.screen import Silent
 from small_runs import Interrupt, fingerprint, run
 from where import ROOT, TESTS
 
@@ -48,6 +51,28 @@ def test_many_interruptions_and_resumes(tmp_path: Path) -> None:
     events, _ = read_jsonl(tmp_path / "parts" / "events.jsonl")
     kinds = [event["kind"] for event in events]
     assert kinds.count("resume") == kinds.count("interrupt") >= 4
+
+
+class Notes(Silent):
+    """Keeps what the screen is told."""
+
+    def __init__(self) -> None:
+        self.notes: list[str] = []
+
+    def note(self, text: str) -> None:
+        self.notes.append(text)
+
+
+def test_a_resumed_run_says_what_it_restored_and_what_it_reset(tmp_path: Path) -> None:
+    run(tmp_path / "run", Interrupt(at=2))
+    notes = Notes()
+    session.resume(tmp_path / "run", notes)
+    said = notes.notes[-1]
+    assert said.startswith("  resumed at step ")
+    assert ": restored weights, optimiser, worlds, " in said
+    assert said.endswith("random streams; reset nothing")
+    assert dreamer.resets(Dreamer(collector="own")).startswith("the collector's worlds")
+    assert not dreamer.resets(Dreamer())
 
 
 class Counter:

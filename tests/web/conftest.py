@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,21 @@ TOKEN = "a-token-for-tests"
 VALUES = {"wide": (400.0, 420.0, 440.0, 460.0, 480.0), "narrow": (40.0, 90.0, 60.0, 50.0, 70.0)}
 
 
+class Inline:
+    """A desk in this process: what it is asked it answers at once."""
+
+    def ask(self, question: Callable[..., Any], *about: Any) -> Future[Any]:
+        answer: Future[Any] = Future()
+        try:
+            answer.set_result(question(*about))
+        except Exception as error:
+            answer.set_exception(error)
+        return answer
+
+    def close(self) -> None:
+        pass
+
+
 class Served:
     """An application, its bench, and a client on the same machine."""
 
@@ -24,6 +40,7 @@ class Served:
         self.root = root
         self.app = made(root, TOKEN, **words)
         self.bench: Bench = self.app.app.state.bench  # type: ignore[attr-defined]
+        self.bench.desk = Inline()  # type: ignore[assignment]
         self.bench.shelf.refresh()
         self.client = TestClient(self.app, base_url="http://127.0.0.1", raise_server_exceptions=False)
 

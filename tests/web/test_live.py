@@ -102,6 +102,15 @@ def test_many_runs_are_not_examined_together(served: Served, monkeypatch: pytest
     assert "more than are examined together" in served.get("/findings?r=runs/wide-s0").text
 
 
+def test_a_filter_by_a_setting_does_not_keep_the_index_from_changing(served: Served) -> None:
+    """A filter by settings left a transaction open, and the walk through the folders waited for half a minute."""
+    assert served.get("/runs/table?q=lr=0.1").status_code == 200
+    assert not served.bench.shelf._ask(lambda index: index.db.in_transaction)
+    made_up.run(served.root / "runs" / "late-s0", 5.0, seed=0)
+    assert served.bench.shelf.refresh() > 0
+    assert "late" in served.get("/runs/table").text
+
+
 # ---- Streams
 
 

@@ -3,7 +3,8 @@
     parent: lr100                                  a run: its name, or its path below the folder of the file
     diff: {algo.lr: {from: 0.3, to: 0.003}}        `from` must be what the parent had when it is run
     rationale, checks, predicted {metric, delta, low, high, how, at, direction}, cost
-    resume_from: lr100@best                        the weights it starts from (RUN@checkpoint); null: fresh ones
+    resume_from: lr100@best                        the weights it starts from: RUN@checkpoint, or latest, best or a step
+                                                   of the parent; null: fresh ones
 
 `relab next` makes proposals (relab.advise), `relab train next_config.yaml` runs them. Files may come from strangers:
 only the keys above are taken, and the parent is looked for in the file's folder, beside it, and below --runs.
@@ -18,6 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from relab.advise import trust
 from relab.base.documents import Document
 from relab.base.enclosed import is_path
 from relab.base.errors import NotFoundError
@@ -150,12 +152,23 @@ def load(path: str | os.PathLike[str], runs: Path, trust: bool = False) -> Loade
     parent = find_parent(values["parent"], path, runs)
     had = config.record_layer(parent, trust=trust)
     check_from(changes, config.flatten(had.values), parent, path)
-    start = start_of(values.get("resume_from"), path, runs)
+    word = of_parent(values.get("resume_from"), values["parent"])
+    start = start_of(word, path, runs)
     weights: Document = {} if start is None else {"start_from": start}
-    if start is not None and values["resume_from"].rpartition("@")[0] == values["parent"]:
+    if start is not None and word.rpartition("@")[0] == values["parent"]:
         weights["start_parts"] = None  # all of the parent's own; of another run's, those that the parent took
     proposed = Layer("proposal", {key: change["to"] for key, change in changes.items()} | weights, trust)
     return Loaded(parent, (had, proposed), text_of(values, path), mapping_of(values, "predicted", path), changes, start)
+
+
+def of_parent(word: Any, parent: str) -> Any:
+    """`best` alone is the parent's: lr100@best.
+
+    >>> of_parent("best", "lr100"), of_parent("other@64", "lr100"), of_parent(None, "lr100")
+    ('lr100@best', 'other@64', None)
+    """
+    bare = isinstance(word, str) and (word in ("latest", "best") or word.isdecimal())
+    return f"{parent}@{word}" if bare else word
 
 
 def start_of(word: Any, path: Path, runs: Path) -> str | None:
@@ -167,6 +180,8 @@ def start_of(word: Any, path: Path, runs: Path) -> str | None:
     known = bool(run) and (name in ("latest", "best") or name.isdecimal())
     require(known, f"{form}, but got {word!r:.80}")
     folder = find_parent(run, path, runs, "resume_from")
+    untrusted = trust.ledger(folder).refusal(strict=False) if name == "best" else ""
+    require(not untrusted, f"`resume_from` in {path} cannot be used: {untrusted}")
     with contextlib.suppress(NotFoundError):
         if names.find(run, runs).resolve() == folder.resolve():
             return f"{run}@{name}"

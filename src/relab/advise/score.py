@@ -199,10 +199,10 @@ def score(children: Sequence[History], pool: Pool) -> Score:
     base = _twins(parent, pool) if parent is not None else []
     effect = measured(base, done, said)
     problem = _problem(first, parent, done, said)
-    verdict, reason = (OPEN, problem[0]) if problem else _judge(_kind(ends), ends, effect)
+    verdict, reason = (OPEN, problem[0]) if problem else judged(kind_of(ends), ends, effect)
     return Score(
         [run.folder.name for run in children], str(first.meta.get("parent")), dict(first.meta["proposal"]["diff"]),
-        str(said.get("metric") or ""), _kind(ends), ends, effect, verdict, reason,
+        str(said.get("metric") or ""), kind_of(ends), ends, effect, verdict, reason,
         problem[1] if problem else "", max(tried.day(run.meta) for run in children),
     )  # fmt: skip
 
@@ -211,7 +211,7 @@ def _number(x: Any) -> float | None:
     return float(x) if is_finite(x) else None
 
 
-def _kind(ends: Mapping[str, float | None]) -> str:
+def kind_of(ends: Mapping[str, float | None]) -> str:
     if ends["delta"] is None:
         return NONE if ends["low"] is None and ends["high"] is None else BOUNDS
     return POINT if ends["low"] is None or ends["high"] is None else INTERVAL
@@ -287,7 +287,7 @@ def _noise(a: np.ndarray, b: np.ndarray) -> tuple[float, tuple[float, float] | N
     return delta, (half, half), f"{LEVEL:.0%}, with the spread of the {len(many)} seeds of the other side"
 
 
-def _judge(kind: str, said: Mapping[str, float | None], effect: Measured) -> tuple[str, str]:
+def judged(kind: str, said: Mapping[str, float | None], effect: Measured) -> tuple[str, str]:
     """(verdict, key of WHY)."""
     if effect.delta is None:
         return OPEN, "no_number"

@@ -27,6 +27,7 @@ EXAMPLES = """
   relab convert wandb/ --to csv --out tables --names original
   relab convert logs/ --to csv --out tables --dry-run        which runs that would be
   relab convert runs/ --to mlflow --out store                then: MLFLOW_TRACKING_URI=file:store/mlruns
+  relab convert loops/cart/runs --to loop --out autopilot    override, config_diff, summary and notes of each run
 """
 BROKEN = 2  # exit code: some runs could not be read
 
@@ -37,7 +38,7 @@ class Convert:
 
     path: tyro.conf.Positional[str]
     """run (folder, name, part of it, id), folder of runs, or a file of any tool"""
-    to: Literal["relab", "tensorboard", "csv", "mlflow", "wandb"]
+    to: Literal["relab", "tensorboard", "csv", "mlflow", "wandb", "loop"]
     """format to write"""
     out: Path
     """folder to write into: new, empty, or an earlier conversion of the same"""

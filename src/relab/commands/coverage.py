@@ -16,6 +16,7 @@ EXAMPLES = """
   relab coverage --reps 100000 --seed 1
   relab coverage --json
   relab coverage --race
+  relab coverage --loop --reps 1000
 """
 
 
@@ -29,6 +30,8 @@ class Coverage:
     """of the simulation"""
     race: bool = False
     """what racing in a sweep saves instead, and how often it drops the best (docs/sweep.md)"""
+    loop: bool = False
+    """how often a loop keeps what is no better, and what is (docs/loop.md)"""
     json: bool = False
     """print every cell as JSON"""
 
@@ -39,8 +42,8 @@ def main(words: Sequence[str]) -> int:
     from relab.stats import simulate, simulate_pairs, simulate_power
 
     require(args.reps >= 100, f"`--reps` must be at least 100, but is {args.reps}")
-    if args.race:
-        return print_races(args)
+    if args.race or args.loop:
+        return print_races(args) if args.race else print_loops(args)
     tables = (simulate.table, simulate_power.table, simulate_pairs.table)
     cells = [cell for table in tables for cell in table(args.reps, args.seed)]
     if args.json:
@@ -64,6 +67,18 @@ def print_races(args: Coverage) -> int:
     print("| arms | how many | runs saved | best dropped |\n| --- | --- | --- | --- |")
     for row in rows:
         print(f"| {row.case} | {row.arms} | {100 * row.saved:.1f} % | {100 * row.lost:.2f} % |")
+    return 0
+
+
+def print_loops(args: Coverage) -> int:
+    from relab.base.jsonl import encode
+    from relab.stats import simulate_loop
+
+    rows = simulate_loop.table(args.reps, args.seed)
+    if args.json:
+        print(encode({"reps": args.reps, "seed": args.seed, "loops": [row._asdict() for row in rows]}).decode(), end="")
+    else:
+        print(simulate_loop.markdown(rows, args.seed))
     return 0
 
 

@@ -106,9 +106,14 @@ def only_say(args: Doing, would: Sequence[str]) -> int:
 
 def show_all(args: List) -> int:
     from relab.commands import queue_text
+    from relab.lab.execute.away import away
     from relab.lab.execute.outlook import describe, time_left
     from relab.lab.execute.queue import ENDED, STATES
 
+    elsewhere = away()
+    if elsewhere and not (args.folder / "waiting").is_dir():  # engines have something, and there is no queue besides
+        put(args, {"away": [row.to_json() for row in elsewhere]}, lambda: queue_text.away(elsewhere))
+        return 0
     queue = args.open()
     items = {state: list(queue.items((state,))) for state in STATES}
     if args.top and not args.json:  # of what ended the last ones matter, of the rest the next
@@ -116,8 +121,10 @@ def show_all(args: List) -> int:
     rows = [describe(queue, item) for entries in items.values() for item in entries]
     counts = queue.counts()
     left = time_left(queue, counts)
-    put(args, {"paused": queue.paused, "counts": counts, "eta_s": left, "entries": [row.to_json() for row in rows]},
-        lambda: queue_text.listing(args.folder, queue.paused, counts, rows, left))  # fmt: skip
+    body = {"paused": queue.paused, "counts": counts, "eta_s": left, "entries": [row.to_json() for row in rows]}
+    put(args, {**body, "away": [row.to_json() for row in elsewhere]},
+        lambda: "\n".join([queue_text.listing(args.folder, queue.paused, counts, rows, left),
+                           *([queue_text.away(elsewhere)] if elsewhere else [])]))  # fmt: skip
     return 0
 
 

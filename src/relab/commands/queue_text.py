@@ -11,6 +11,7 @@ from relab.base import limits
 from relab.base.text import count, duration
 
 if TYPE_CHECKING:
+    from relab.lab.execute.away import Away
     from relab.lab.execute.outlook import Outlook
 
 ORDER = ("running", "waiting", "paused", "failed", "cancelled", "done")
@@ -37,6 +38,18 @@ def line(row: Outlook) -> str:
     facts = {"running": running, "waiting": waiting, "failed": failed, "done": took}.get(row.item.state, lambda row: [])
     more = [fact for fact in [*priority(row), *facts(row)] if fact]
     return f"{row.item.id[:8]}  {words or row.problem}" + (f"  ({'; '.join(more)})" if more else "")
+
+
+def away(rows: Sequence[Away]) -> str:
+    """What engines have, in the same shape: running where and since when, waiting for what."""
+    lines = []
+    for state in ("running", "waiting", "silent"):
+        shown = [row for row in rows if row.state == state]
+        lines += [f"{state} elsewhere"] if shown else []
+        for row in shown:
+            since = f"on {row.host} for {duration(row.since_s)}" if row.since_s is not None else row.why
+            lines.append(f"  {row.job:14}  {row.run}  ({'; '.join(part for part in (row.folder, since) if part)})")
+    return "\n".join(lines)
 
 
 def priority(row: Outlook) -> list[str]:

@@ -10,6 +10,7 @@ COMMANDS = {
     "video": "film an episode: the worst, the best, the median",
     "experiment": "A against B over seeds, ends in an answer",
     "sweep": "many configs, seeds inside, cost asked first",
+    "loop": "propose, run, judge, keep what is more than luck, again",
     "queue": "waiting and running: add, work, pause, cancel, retry",
     "examine": "what went wrong, since when, with the numbers",
     "compare": "which config is better, and can one tell yet",

@@ -34,6 +34,8 @@ class Dreamer(Discounted):
     recent_steps: int = 1_000  # agent steps that count as recent
     latents: Literal["none", "stored"] = "none"  # a sequence begins with no memory, or as its rows were remembered last
     model_updates: int = 1  # updates of the world model for each one of actor and critic
+    settles: float | None = None  # fall of the model's loss, as ln(slow / fast running mean), from which on all of
+    # `model_updates` are made; fewer where it falls less, one where it stands; null: always all
     warmup_updates: int = 0  # updates of the world model alone before the first one of actor and critic
     mode: Literal["full", "model", "behaviour"] = "full"  # what learns: all, the world model alone, or all but it
     surprise_scale: float = 0.0  # steps of actor and critic are divided by 1 + this * the model's surprise
@@ -45,7 +47,8 @@ class Dreamer(Discounted):
     lr_actor: float | None = None  # of the actor; null: as the world model's
     lr_critic: float | None = None  # of the critic; null: as the world model's
     lr_warmup: int = 1_000  # updates over which the step size rises from 0
-    lr_final: float = 1.0  # share of the step size that is left when it has fallen, along a line
+    lr_final: float = 1.0  # share of the step size that is left when it has fallen
+    lr_shape: Literal["line", "cosine"] = "line"  # along which it falls
     lr_until: float = 1.0  # share of the run after which it falls no further
     grad_clip: float = 0.3  # largest norm of a tensor's gradient, as a share of the tensor's own norm; 0: none
     core: Literal["gru", "blocks"] = "gru"  # memory: one GRU, or DreamerV3's in blocks
@@ -73,6 +76,8 @@ class Dreamer(Discounted):
     entropy_final: float | None = None  # its weight at the end of the run, along a cosine; null: it stays
     norm_return: bool = True  # advantages are divided by the 5th to 95th percentile of returns, by 1 at least
     acting_rate: float = 1.0  # share of the weights that those which act take over after each update; 1: the same act
+    collects: Literal["acting", "learned"] = "acting"  # what acts in training: the weights that are evaluated, or those
+    # that learn; the same where acting_rate=1
     slow_rate: float = 0.02  # share of the critic that its slow copy takes over after each update
     slow_scale: float = 1.0  # weight of the critic's distance to its slow copy; 0: none
     replay_critic: float = 0.3  # weight of the critic's loss on real rewards; 0: dreams only
@@ -100,7 +105,7 @@ class Dreamer(Discounted):
         return self.sequences * self.length
 
     def check(self) -> None:
-        require_numbers(self, limits=("grad_clip", "focus", "pause_kl"))
+        require_numbers(self, limits=("grad_clip", "focus", "pause_kl", "settles"))
         for name in COUNTS:
             require_range(name, getattr(self, name), 1)
         for name in ("learning_starts", "warmup_updates", "lr_warmup", "grad_clip", "free_nats", "entropy",
@@ -123,6 +128,10 @@ class Dreamer(Discounted):
     def check_parts(self) -> None:
         require(self.mode == "full" or self.warmup_updates == 0, "`warmup_updates` must be 0 where `mode` says what"
                 f" learns, but got {self.warmup_updates:,} and mode={self.mode}")  # fmt: skip
+        if self.settles is not None:
+            require_range("settles", self.settles, 0, open_="low")
+            require(self.model_updates > 1, "`settles` brings `model_updates` down to 1 as the model settles, but"
+                    " `model_updates` is 1 already; set it too, e.g. algo.model_updates=4")  # fmt: skip
         require(self.gamma < 1, "`gamma` must be below 1: a two-hot head must be able to say the largest value, and"
                 f" without a discount there is none, but got {self.gamma}")  # fmt: skip
         require(self.classes >= 2, "`classes` must be at least 2: a latent with one class says nothing, but got"

@@ -51,6 +51,11 @@ class Recording:
     """What a run writes besides its record; nothing of it changes a result."""
 
     tensorboard: bool = False  # an event file in RUN/tensorboard, written while it trains
+    pictures: int = 0  # steps between two strips, in RUN/media, of what a world model of images sees and foresees; 0:
+    # none
+
+    def check(self) -> None:
+        require_range("record.pictures", self.pictures, 0)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -33,7 +33,13 @@ from relab.report.share import Cleaner
 from relab.runs.grouping import shown
 
 NOTES = 4  # of an answer
-LEFT_OUT = ("seeds", "question", "log")  # of the experiment's id: the same question with more seeds is the same entry
+STEPS = 8  # rows of the table of evaluations
+LEFT_OUT = (
+    "seeds",
+    "question",
+    "hypothesis",
+    "log",
+)  # of the experiment's id: the same question with more seeds is the same entry
 AT = {"mean_last_m": ("m",), "first_step_reaching": ("reach",)}  # what a reference needs besides
 
 
@@ -48,7 +54,9 @@ def build(folder: Path, page: Page, proposal: str, w: Words) -> Entry:
         id=id_of(folder, experiment), lang=w.code, title=clean(w.say("head", date=date, title=experiment["question"])),
         answer=clean([sentences.answer(w, x) for x in answers]), notes=clean(_notes(answers, w)),
         marks=clean(marks(settings, w)), prediction="", start=[], observations=[],
-        differs=clean(differences(settings, w)), record=RecordSection(evidence=evidence(answers, w, folder)),
+        hypothesis=clean(str(experiment.get("hypothesis") or "")), plan=[measured(answers[0], experiment, w)],
+        differs=clean(differences(settings, w)),
+        record=RecordSection(evidence=evidence(answers, w, folder), evaluations=by_step(answers[0], folder, w)),
         findings=finding_lines(page, w), command=clean(commands(folder, experiment)),
         next=clean(seeds_needed(answers, w) or next_step(folder, proposal, w)), name=folder.resolve().name, date=date,
         facts=clean(facts(folder, experiment, answers, settings, page, date)) | {"source": called(folder)},
@@ -80,16 +88,49 @@ def marks(settings: Mapping[str, Mapping[str, Any]], w: Words) -> list[str]:
     return [line for line in lines if line]
 
 
+def number_of(first: Document, w: Words) -> str:
+    """The one number that a run contributes."""
+    values = {"metric": first["metric"], "m": first.get("m"), "reach": number(first.get("reach") or 0.0)}
+    used = {"final": ("metric",), "mean_last_m": ("metric", "m"), "first_step_reaching": ("metric", "reach"),
+            "success_rate": ()}[first["at"]]  # fmt: skip
+    return w.say(f"evidence.{first['at']}", **{key: values[key] for key in used})
+
+
+def measured(first: Document, experiment: Mapping[str, Any], w: Words) -> str:
+    """The primary metric, which way is better, and what would matter, as declared."""
+    better = w.say(f"plan.{experiment.get('direction', 'higher')}")
+    smallest = float(experiment.get("smallest_effect") or 0.0)
+    least = w.say("plan.smallest", smallest=number(smallest)) if smallest else ""
+    return w.say("plan.metric", what=number_of(first, w), better=better, least=least)
+
+
 # ---- Tables
+
+
+def by_step(first: Document, folder: Path, w: Words) -> Table:
+    """The variants' means over seeds at some of the steps at which every run was evaluated, the last among them."""
+    metric = str(first["metric"])
+    columns: dict[str, list[dict[float, float]]] = {}  # variant -> its runs, value by step
+    for run in _histories(folder):
+        column = run.columns.get(metric)
+        if metric.startswith("eval/") and column is not None:
+            values = dict(zip(column.steps.tolist(), column.values.tolist()))
+            columns.setdefault(run.folder.name.rpartition("-s")[0], []).append(values)
+    runs = [values for arm in columns.values() for values in arm]
+    steps = sorted(set.intersection(*map(set, runs))) if runs else []
+    if len(steps) < 3:  # the evidence has the rest
+        return []
+    n = min(STEPS, len(steps))
+    some = sorted({steps[round(i * (len(steps) - 1) / (n - 1))] for i in range(n)})
+    share = f" ({len(some)} / {len(steps)})" if len(some) < len(steps) else ""
+    head = [w.say("evaluations.step") + share, *(w.say("evaluations.mean", name=name) for name in columns)]
+    means = [[number(float(np.mean([run[step] for run in arm]))) for arm in columns.values()] for step in some]
+    return [head, *([f"{int(step):,}", *row] for step, row in zip(some, means))]
 
 
 def evidence(answers: list[Document], w: Words, folder: Path | None = None) -> Table:
     """A row per variant: seeds, episodes, mean with its interval, and every seed's number with where it is from."""
-    first = answers[0]
-    values = {"metric": first["metric"], "m": first.get("m"), "reach": number(first.get("reach") or 0.0)}
-    used = {"final": ("metric",), "mean_last_m": ("metric", "m"), "first_step_reaching": ("metric", "reach"),
-            "success_rate": ()}[first["at"]]  # fmt: skip
-    what = w.say(f"evidence.{first['at']}", **{key: values[key] for key in used})
+    first, what = answers[0], number_of(answers[0], w)
     arms = [(first["names"][0], first["a"]), *((x["names"][1], x["b"]) for x in answers)]
     head = [*(w.say(f"evidence.{key}") for key in ("variant", "seeds", "episodes")), w.say("evidence.mean", what=what),
             w.say("evidence.every")]  # fmt: skip

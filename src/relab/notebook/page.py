@@ -55,6 +55,8 @@ class Entry:
     name: str = ""  # for the name of a file
     date: str = ""
     facts: Document = field(default_factory=dict)
+    hypothesis: str = ""  # what was expected before the runs, where that was declared
+    plan: list[str] = field(default_factory=list)  # what was to be measured
 
     def markdown(self) -> str:
         """The entry as a person reads it."""
@@ -62,12 +64,13 @@ class Entry:
         same = "plan.same" if self.differs else "plan.unrecorded"
         parts = [
             f"## {md(self.title)}",
+            w.say("label.hypothesis", text=md(self.hypothesis)) if self.hypothesis else "",
             *(w.say("label.answer", text=md(line)) for line in self.answer),
             bullets([*self.notes, *self.marks]),
             w.say("label.prediction", text=md(self.prediction)) if self.prediction else "",
             *section(w, "start", [bullets(self.start)]),
             *section(w, "observations", [bullets(self.observations)]),
-            *section(w, "plan", [table(self.differs) if len(self.differs) > 1 else w.say(same)]),
+            *section(w, "plan", [bullets(self.plan), table(self.differs) if len(self.differs) > 1 else w.say(same)]),
             *section(w, "record", self._record(w)),
             *section(w, "learnings", self._learnings(w)),
         ]

@@ -151,6 +151,7 @@ model/rep_loss       | nats   | 0    | inf | 0  | world models: the posterior's 
 model/prior_entropy  | nats   | -inf | inf | 0  | world models: entropy of the predicted latent state
 model/post_entropy   | nats   | -inf | inf | 0  | world models: entropy of the inferred latent state
 model/imag_reward    | reward | -inf | inf | 0  | world models: mean reward per imagined step
+model/imag_reward_std | reward | 0   | inf | 0  | world models: standard deviation of the reward of imagined steps
 model/imag_return    | return | -inf | inf | 0  | world models: mean return (value target) of imagined states
 value/std            | return | 0    | inf | 0  | world models: standard deviation of what the critic says along dreams
 value/critic_excess  | nats   | -inf | inf | -1 | world models: loss of the critic on dreams above the entropy of its two-hot targets, below which it cannot fall
@@ -170,6 +171,7 @@ model/surprise_dyn   | ln     | -inf | inf | 0  | world models: surprise of the 
 model/surprise_rep   | ln     | -inf | inf | 0  | world models: surprise of the posterior's part of the KL
 model/surprise_ready | -      | 0    | 1   | 0  | world models: 1 once the running means behind surprises mean something
 model/focus          | -      | 0    | 1   | 0  | world models: share of the updates in which actor and critic were to wait for the world model
+model/updates_each   | -      | 1    | inf | 0  | world models: updates of the world model for each one of actor and critic
 model/prior_least    | share  | 0    | 1   | 0  | world models: smallest probability of any class of a predicted latent, mean over updates; `unimix` over the number of classes at least, where some of each is spread evenly
 model/post_least     | share  | 0    | 1   | 0  | world models: the same of the inferred latents
 model/prior_mix      | share  | -inf | 1   | 0  | world models: share of the predicted latents' probabilities that is spread evenly, beside their softmax; `unimix`, every 50th update

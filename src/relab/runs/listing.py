@@ -260,6 +260,7 @@ def _pick(index: Index, filters: Sequence[Filter]) -> None:
     conditions = [(full_key(each.key, keys), each) for each in filters]
     picked = [(n,) for n, flat in every if all(key in flat and each.holds(flat[key]) for key, each in conditions)]
     index.db.executemany("INSERT INTO temp.picked VALUES (?)", picked)
+    index.db.commit()  # a transaction that stays open would keep those out who bring the index up to date
 
 
 def full_key(key: str, keys: set[str]) -> str:

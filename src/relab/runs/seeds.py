@@ -6,6 +6,7 @@ a log holds no settings; runs of one config and seed whose numbers part are told
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import math
 from collections.abc import Mapping, Sequence
@@ -30,7 +31,7 @@ class SeedGroup:
     runs: list[ListedRun]
     settings: Settings = field(default_factory=dict)
 
-    @property
+    @functools.cached_property
     def distinct(self) -> list[ListedRun]:
         """One run per seed, finished ones before others, as grouping.Group has it."""
         kept: dict[str, ListedRun] = {}
@@ -39,7 +40,7 @@ class SeedGroup:
         chosen = {id(run) for run in kept.values()}
         return [run for run in self.runs if id(run) in chosen]
 
-    @property
+    @functools.cached_property
     def metric(self) -> str:
         return next((run.metric for run in self.distinct if run.metric), "")
 

@@ -109,6 +109,7 @@ class Algorithm(Protocol):
     # def first_time(self) -> str             what takes long once, for the screen, before the run begins
     # def follow_weights(self, state)         `params` were set from another run: slow copies of them follow
     # def close(self, state)                  the run ends or is interrupted: end the processes that it has started
+    # def resets(self, cfg) -> str            what a run that goes on begins anew, for the screen; empty: nothing
     # def borrowed(self, cfg) -> tuple        parts of `params` that never learn: another run must give them whole
     # WHOLE = True                            weights of another size are an error with `start_from`, not left fresh;
     #                                         or the parts of `params` for which that holds

@@ -3,6 +3,7 @@
 Three pictures side by side, a row for each world: the real one; the model's, which looks at every step; the model's,
 which looks at the first few and then only knows what is done. Its frame is green while it looks and red after that.
 An episode that has ended is black. A .png holds every few steps of the same below each other, a row for each picture.
+`relab video RUN --imagine` makes one of a checkpoint, `record.pictures=N` one in every N steps of training (Album).
 """
 
 from __future__ import annotations
@@ -19,7 +20,10 @@ from relab.base.jsonl import writing
 from relab.base.media import write_film
 from relab.base.streams import generator
 from relab.config.base import require, require_range
+from relab.config.run import RunConfig
 from relab.train import fresh
+from relab.train.envs.base import Env
+from relab.train.loop import Trainer
 from relab.train.probes.open_loop import Walk, predictions, reconstructed, walk_of
 
 Colour = tuple[int, int, int]
@@ -46,9 +50,7 @@ def film(folder: Path, name: str, out: Path | None, fps: int, worlds: int, looks
     for what, number, least in (("--worlds", worlds, 1), ("--looks", looks, 1), ("--ahead", ahead, 1)):
         require_range(what, number, least, 1000)
     cfg, env, agent, step = fresh.load_agent(folder, name, trust=trust)
-    model = getattr(agent, "model", None)
-    require(getattr(model, "image", None) is not None, f"`--imagine` films a world model's pictures, but {folder.name}"
-            f" ({cfg.algo.name} on {env.spec.seen}) draws none; train dreamer with env.pixels=64")  # fmt: skip
+    require_drawing(agent, cfg, env, f"`--imagine` films a world model's pictures, but {folder.name}")
     walk = walk_of(env, agent, cfg.seed, f"film/imagine/{step}", worlds, looks + ahead)
     pictures = drawn(agent, walk, looks, generator(cfg.seed, f"film/imagine/{step}"))
     path = out or fresh.film_place(folder, f"step-{step:012d}-imagine.mp4")
@@ -60,6 +62,38 @@ def film(folder: Path, name: str, out: Path | None, fps: int, worlds: int, looks
         )
     foreseen, seen = (error(pictures[k], pictures[0], walk.counts, looks) for k in (2, 1))
     return DreamFilm(path, looks + ahead, step, looks, foreseen, seen, step > cfg.algo.learning_starts)
+
+
+def require_drawing(agent: object, cfg: RunConfig, env: Env, what: str) -> None:
+    model = getattr(agent, "model", None)
+    require(getattr(model, "image", None) is not None, f"{what} ({cfg.algo.name} on {env.spec.seen}) draws none; train"
+            " dreamer with env.pixels=64")  # fmt: skip
+
+
+class Album:
+    """A strip in every few steps of training; draws from streams of its own, so that the run stays what it is."""
+
+    worlds, looks, ahead = 2, 8, 40
+
+    def __init__(self, trainer: Trainer) -> None:
+        """ConfigError for a run that has no world model of images."""
+        assert trainer.cfg.record is not None
+        self.every = trainer.cfg.record.pictures
+        require_drawing(trainer.state.agent, trainer.cfg, trainer.env, f"`record.pictures` = {self.every:,} keeps a"
+                        " world model's pictures, but this one")  # fmt: skip
+
+    def __call__(self, trainer: Trainer, before: int) -> None:
+        """`before`: the step at which the iteration began."""
+        step, agent, seed = trainer.step, trainer.state.agent, trainer.cfg.seed
+        if step // self.every == before // self.every or not trainer.state.counts.updates:
+            return
+        walk = walk_of(trainer.env, agent, seed, f"film/album/{step}", self.worlds, self.looks + self.ahead)  # type: ignore[arg-type]
+        pictures = drawn(agent, walk, self.looks, generator(seed, f"film/album/{step}"))
+        try:
+            path = fresh.film_place(trainer.folder, f"step-{step:012d}-imagine.png")
+            write_strip(path, pictures, trainer.env.spec.obs_shape, self.looks)
+        except OSError as error:
+            trainer.warn("pictures", f"pictures are not written ({error}); training goes on")
 
 
 @torch.no_grad()

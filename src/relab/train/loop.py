@@ -102,6 +102,7 @@ class Trainer:
     took: float | None = None  # seconds of the last iteration
     unseen: bool = False  # nobody can read the screen, and the record says so
     warned: set[str] = field(default_factory=set)  # what this session has warned of
+    album: Callable[[Trainer, int], None] | None = None  # keeps pictures, where that was asked for
 
     @property
     def step(self) -> int:
@@ -181,6 +182,8 @@ class Trainer:
         spent["log_s"], self.took = time.perf_counter() - t1, t1 - t0
         self.note_profile(self.profile.note(self.folder))
         self.judge(metrics, spent)
+        if self.album is not None:
+            self.album(self, before)
         self.note_time(self.step - before, self.state.counts.updates - learned, spent, metrics, watch.within)
 
     def note_profile(self, place: Path | None) -> None:

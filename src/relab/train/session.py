@@ -41,6 +41,7 @@ COMPANIONS = {  # setting of the run -> "module:make", called with config, envir
 }
 
 
+ALBUM = "relab.train.dream_films:Album"  # keeps a world model's pictures where `record.pictures` asks for them
 COMPLETE = "nothing to do, the run is complete"
 
 
@@ -209,13 +210,30 @@ def go_on(record: Record, screen: Screen, trust: bool) -> Trainer:
         record.update_meta(status="running", why=None, owner=processes.myself(), axis=trainer.clock)
         record.append_event("resume", step, pid=os.getpid())
         screen.start(head_facts(cfg, record))
-        screen.note(f"  resumed at step {step:,}")
+        screen.note(f"  resumed at step {step:,}: {what_stands(trainer, name)}")
     return trainer
+
+
+STREAMS = ("draw", "noise", "rng", "shuffle")  # of a checkpoint's tree: states of random streams
+STANDS = {"params": "weights", "slow": "slow copies", "acting": "acting weights", "adam": "optimiser"}
+
+
+def what_stands(trainer: Trainer, name: str | None) -> str:
+    """What is as it was, and what is not."""
+    if name is None:
+        return "it had no checkpoint yet, so that it begins anew"
+    keys = [key for key in trainer.state.to_tree() if key not in (*STREAMS, "counts")]
+    parts = [STANDS.get(key, key.replace("_", " ")) for key in keys]
+    parts += ["random streams"] * (len(keys) < len(trainer.state.to_tree()) - 1) + list(trainer.companions)
+    reset = getattr(trainer.algo, "resets", lambda cfg: "")(trainer.cfg.algo)  # optional in the contract
+    return f"restored {', '.join(parts)}; reset {reset or 'nothing'}"
 
 
 def mirror(trainer: Trainer) -> None:
     """Whoever else is to hear of every row, as the settings say."""
     record, settings = trainer.record, trainer.cfg.record
+    if settings is not None and settings.pictures:
+        trainer.album = registry.load(ALBUM)(trainer)
     if settings is not None and settings.tensorboard:
         from relab.formats.write.live_board import LiveBoard
 

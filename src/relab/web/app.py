@@ -102,7 +102,7 @@ def media(request: Request) -> Response:
 
 
 def home(request: Request) -> Response:
-    return RedirectResponse("/runs", 307)
+    return RedirectResponse("/today", 307)
 
 
 def alive(request: Request) -> Response:

@@ -15,6 +15,7 @@ from relab.comparison.task import Options, Task
 from relab.formats.read.source import Source
 from relab.report import pictures, svg_pictures, words
 from relab.report.changes import config_changes
+from relab.report.first import shortened
 from relab.runs import grouping, moves
 from relab.web.examining import loaded
 
@@ -47,12 +48,11 @@ def plan_of(root: str, sources: Sequence[Source]) -> pairs.Plan | None:
 def _task(task: Task, result: Result, places: dict[int, int]) -> Document:
     head, rows = tables.cells(task)
     code, name = task.measure.metric, words.metric(task.measure.metric)
-    declared = [pair.answer.text for pair in task.pairs if pair.declared]
     details = [words.in_text(line) for line in render.details(task) if not line.startswith("declared")]
     return {
         "env": task.env, "head": [word.replace(code, name) for word in head], "rows": rows,
-        "caption": tables.caption(task).replace(code, name), "declared": [words.in_text(text) for text in declared],
-        "sentence": sentence(task), "lines": details, "notes": list(dict.fromkeys(task.notes)),
+        "caption": f"{name}{render.step_text(task)}; mean over seeds, t interval widened for skewness",
+        "sentence": sentence(task), "detail": detail(task), "lines": details, "notes": list(dict.fromkeys(task.notes)),
         "figures": [svg_pictures.draw(picture) for picture in pictures.of_task(task, places)],
         "places": [places.get(id(arm.runs[0]), 0) for arm in task.arms],
     }  # fmt: skip
@@ -60,7 +60,7 @@ def _task(task: Task, result: Result, places: dict[int, int]) -> Document:
 
 def sentence(task: Task) -> str:
     """The first thing to read: the answer of what was declared; else who stands first, and that nothing was tested."""
-    declared = [words.in_text(pair.answer.text) for pair in task.pairs if pair.declared]
+    declared = [shortened(words.in_text(pair.answer.text))[0] for pair in task.pairs if pair.declared]
     if declared:
         return " ".join(declared)
     best = task.variants[0]
@@ -71,6 +71,12 @@ def sentence(task: Task) -> str:
         else "not declared beforehand, so exploratory"
     )
     return f"{best.label} stands first: {render.mean_text(task, best)} ({limit})."
+
+
+def detail(task: Task) -> str:
+    """What the numbers of the sentence are, and how sure."""
+    parts = [shortened(words.in_text(pair.answer.text))[1] for pair in task.pairs if pair.declared]
+    return "; ".join(dict.fromkeys(part for part in parts if part))
 
 
 def _over_all(result: Result) -> Document | None:

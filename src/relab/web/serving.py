@@ -8,7 +8,6 @@ from pathlib import Path
 
 from relab.base.errors import UserError
 from relab.web import guard
-from relab.web.app import made
 
 TRIED = 20  # ports after the one that is wanted, where it is taken
 
@@ -46,12 +45,14 @@ def serve(
     webhook: str | None = None,
     ready: Callable[[], None] | None = None,
 ) -> None:
-    """Until Ctrl-C. `ready` is called when the socket is open and the application is made."""
+    """Until Ctrl-C. `ready` is called when the socket is open: who comes then waits until the application is made."""
+    if ready is not None:
+        ready()
     import uvicorn
+
+    from relab.web.app import made
 
     app = made(root, token, host, server.getsockname()[1], names, webhook)
     config = uvicorn.Config(app, log_level="error", access_log=False, server_header=False, limit_concurrency=256,
                             timeout_keep_alive=20, timeout_graceful_shutdown=2, ws="none", lifespan="on")  # fmt: skip
-    if ready is not None:
-        ready()
     uvicorn.Server(config).run(sockets=[server])

@@ -49,11 +49,13 @@ class Shelf:
         self.root, self.most = Path(os.path.abspath(root)), most
         self.trash: list[Path] = []
         self.progress: tuple[int, int, str] | None = None  # of the first look, while it goes on
+        self.took_s = 0.0  # by the last walk through the folders, of a core
         self._asking = ThreadPoolExecutor(1, "relab-index")
         self._index = self._asking.submit(Index, self.root).result()
         in_memory = self._asking.submit(_in_memory, self._index).result()
         self._walking = self._asking if in_memory else ThreadPoolExecutor(1, "relab-walk")
         self._walker = self._index if in_memory else self._walking.submit(Index, self.root).result()
+        self._grouped_s = 0.0  # that it took to put all runs into groups
         self._groups: tuple[int, float, list[SeedGroup]] | None = None
         self._kept: OrderedDict[tuple[Path, str], Kept] = OrderedDict()
         self._lock = threading.Lock()
@@ -69,7 +71,9 @@ class Shelf:
         def tell(done: int, total: int, name: str) -> None:
             self.progress = (done, total, name)
 
+        began = time.thread_time()  # of this thread alone: on a busy machine the clock on the wall says nothing
         count = self._walker.refresh(tell)
+        self.took_s = time.thread_time() - began
         self.progress, self.trash = None, self._walker.trash
         return count
 
@@ -86,8 +90,13 @@ class Shelf:
 
     def _every(self, index: Index) -> list[SeedGroup]:
         version, now = _version(index), time.monotonic()
-        if self._groups is None or self._groups[0] != version or now - self._groups[1] > SETTLES_S:
+        if (
+            self._groups is None
+            or self._groups[0] != version
+            or now - self._groups[1] > max(SETTLES_S, 20 * self._grouped_s)
+        ):
             self._groups = (version, now, seeds.whole(index))
+            self._grouped_s = time.monotonic() - now
         return self._groups[2]
 
     def groups(self, query: Query) -> list[SeedGroup]:

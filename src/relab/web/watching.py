@@ -28,6 +28,7 @@ PERIOD_S = 1.0
 SHARE = 0.1  # of a core that walking through the folders may take
 REST_S = 4.0  # after an examination, at least, before the next
 IDLE_S = 10.0  # between two walks while nobody looks
+LONGEST_S = 30.0  # between two walks, however many runs there are
 
 
 @dataclass
@@ -60,6 +61,7 @@ class Watcher:
         self.health = Health()
         self._seen = Seen()
         self._stop, self._due, self._wake = threading.Event(), 0.0, threading.Event()
+        self._hurried, self._version = False, 0  # which grows when a run has changed
         self._examining: Future[Any] | None = None
         self._rest_until, self._asked_for = 0.0, -1
         self._thread = threading.Thread(target=self._watch, name="relab-watch", daemon=True)
@@ -74,8 +76,8 @@ class Watcher:
             self._thread.join(timeout=10)
 
     def hurry(self) -> None:
-        """Something was changed by a page: look at once."""
-        self._due = 0.0
+        """Something was changed by a page: look at once, and once more if a look is under way."""
+        self._hurried = True
         self._wake.set()
 
     def again(self) -> None:
@@ -98,10 +100,10 @@ class Watcher:
         """One look: rows of the runs on the screens, all runs when it is time, findings when something changed."""
         self.look_at_rows()
         now = time.monotonic()
-        if now >= self._due:
+        if now >= self._due or self._hurried:
+            self._hurried = False
             self.shelf.refresh()
-            took = time.monotonic() - now
-            self._due = now + max(PERIOD_S if self.live.count else IDLE_S, took / SHARE)
+            self._due = now + max(PERIOD_S if self.live.count else IDLE_S, min(self.shelf.took_s / SHARE, LONGEST_S))
             self.look_at_runs()
         self.look_at_findings()
 
@@ -124,6 +126,7 @@ class Watcher:
         before, self._seen.rows = self._seen.rows, now
         changed = [name for name in now if before.get(name) != now[name]]
         gone = [name for name in before if name not in now]
+        self._version += bool(changed or gone)
         if (changed or gone) and before:
             self.live.say("runs", {"changed": changed[:200], "gone": gone[:200], "runs": len(now)})
 
@@ -135,10 +138,9 @@ class Watcher:
                 self._take(self._examining)
                 self._examining = None
             return
-        version = hash(tuple(sorted(self._seen.rows.items(), key=lambda item: item[0])))
-        if version == self._asked_for or time.monotonic() < self._rest_until:
+        if self._version == self._asked_for or time.monotonic() < self._rest_until:
             return
-        self._asked_for = version
+        self._asked_for = self._version
         self._ask(self.shelf.every())
 
     def _ask(self, groups: list[SeedGroup]) -> None:

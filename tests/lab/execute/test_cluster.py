@@ -5,8 +5,11 @@ Everything else is real: the desk is a folder, and each job of the made-up engin
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -15,10 +18,12 @@ from pathlib import Path
 
 import pytest
 
+from relab import cli
 from relab.config.base import ConfigError
-from relab.lab.execute import cluster, engines, local, node, release, where
+from relab.lab.execute import cluster, engines, local, node, ray_border, release, slurm_border, where
 from relab.lab.execute.cluster import Cluster, JobState
 from relab.lab.execute.desk import Desk, End, Order
+from relab.lab.execute.engine_error import EngineError
 from relab.lab.execute.local import Job
 from relab.lab.execute.where import Where
 
@@ -199,6 +204,19 @@ def test_a_try_waits_until_the_one_before_it_is_dead(tmp_path: Path) -> None:
     assert (at.end("run-0.2") or End(1, 0)).code == 0
 
 
+def test_a_program_whose_starter_was_killed_at_once_never_begins(tmp_path: Path) -> None:
+    """Killed between fork and the moment at which the kernel knows whom to tell: then nobody would be told."""
+    code = (
+        "import os, sys; from relab.lab.execute.node import die_with\n"
+        "child = os.fork()\n"
+        "if child: os.waitpid(child, 0); sys.exit(0)\n"
+        "die_with(os.getppid() + 1)\n"
+        "open(sys.argv[1], 'w')\n"
+    )
+    subprocess.run([sys.executable, "-c", code, str(tmp_path / "begun")], check=True)
+    assert not (tmp_path / "begun").exists()
+
+
 # ---- Machines that cannot
 
 
@@ -247,3 +265,76 @@ def test_the_command_line_counts_more_than_the_file() -> None:
     assert where.of({"on": "slurm", "cores": 2}, "ray:1.2.3.4:6379").address == "1.2.3.4:6379"
     assert where.of("slurm").to_dict() == {"on": "slurm"}
     assert engines.of(Where(), Path()) is None
+
+
+# ---- What engines have, in the table of `relab queue`
+
+
+def test_the_queue_shows_what_is_away(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    at = Desk(tmp_path / "experiments" / "lr").make()
+    for number, id_ in enumerate(("a-s0.1", "a-s1.1", "a-s2.1", "a-s2.2"), 1):
+        at.keep_sent(f"ray-{number}", [id_])
+    at.live("a-s0.1", "ray-1", "box")
+    at.write_end("a-s2.2", End(0, 1.0, "box"))
+    assert cli.main(["queue"]) == 0
+    text = capsys.readouterr().out
+    assert re.search(r"running elsewhere\n  ray-1 +a-s0 +\(.*experiments/lr; on box for ", text)
+    assert re.search(r"waiting elsewhere\n  ray-2 +a-s1 +\(", text)
+    assert "a-s2" not in text, "it has ended, whatever became of its first try"
+    assert cli.main(["queue", "--json"]) == 0
+    away = json.loads(capsys.readouterr().out)["away"]
+    rows = [(row["run"], row["state"], row["host"]) for row in away]
+    assert rows == [("a-s0", "running", "box"), ("a-s1", "waiting", "")]
+
+
+# ---- Slurm's script, and its words
+
+
+def test_the_script_asks_for_what_was_said(tmp_path: Path) -> None:
+    at = Desk(tmp_path)
+    place = Where(on="slurm", cores=2, memory_mb=4000, gpus=1, minutes=90, partition="short", account="lab",
+                  lines=("--constraint=avx512",), modules=("cuda/12.4",), venv="/v env", env={"A": "b c"})  # fmt: skip
+    text = slurm_border.script(place, at, ["a-s0.1", "a b.1"])
+    for line in (
+        "--cpus-per-task=2", "--mem=4000M", "--gpus=1", "--time=1:30:00", "--signal=B:USR1@60", "--partition=short",
+        "--account=lab", "--constraint=avx512", "--requeue",
+    ):  # fmt: skip
+        assert f"#SBATCH {line}\n" in text
+    assert "module load cuda/12.4\nsource '/v env/bin/activate'\nexport A='b c'\npython -P -m relab" in text
+    assert "$SLURM_JOB_ID a-s0.1 'a b.1' &" in text
+    assert subprocess.run(["bash", "-n"], input=text, text=True, check=False).returncode == 0
+
+
+@pytest.mark.parametrize(("engine", "said"), [("slurm", "sbatch is not there"), ("ray", "pip install 'relab[ray]'")])
+def test_an_engine_that_is_not_installed_is_an_error_before_anything_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, engine: str, said: str
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with pytest.raises(EngineError) as error:
+        engines.of(Where(on=engine), tmp_path / "x")
+    assert said in str(error.value)
+    assert not (tmp_path / "x").exists()
+
+
+def test_an_address_that_does_not_answer_is_an_error_at_once() -> None:
+    """Ray itself ends the whole process after a while: nobody would be told."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))  # and does not listen
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        with pytest.raises(EngineError, match=rf"no Ray cluster answers at {address}: Connection refused"):
+            ray_border.check_answers(address)
+    ray_border.check_answers("auto")
+    ray_border.check_answers(None)
+
+
+def test_what_slurm_refuses_is_told_in_its_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in slurm_border.PROGRAMS:
+        (tmp_path / name).write_text("#!/bin/sh\necho 'Unable to contact slurm controller' >&2; exit 1\n")
+        (tmp_path / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/bin:/usr/bin")
+    with pytest.raises(EngineError, match=r"Slurm refuses sinfo: Unable to contact slurm controller"):
+        engines.of(Where(on="slurm"), tmp_path / "x")

@@ -46,6 +46,23 @@ def test_they_act_and_not_the_newest():
     assert not np.array_equal(before.memory, agent.act(obs, memory, rng.copy(), 3).memory)
 
 
+def test_the_weights_that_learn_collect_where_that_is_set():
+    s, average = begun(replace(SMALL, collects="learned")), begun(SMALL)
+    obs, rng = np.ones((3, 4), np.float32), np.arange(1, 4, dtype=np.uint64)
+    memory = np.zeros((3, s.agent.memory_dim), np.float32)
+    s.counts.agent_steps = average.counts.agent_steps = SMALL.learning_starts
+    for each in (s, average):
+        each.agent.params.flat.mul_(-3.0)
+    policy = dreamer.behaviour_of(s)
+    assert dreamer.behaviour_of(average) is average.agent
+    learned, evaluated = (each.act(obs, memory, rng.copy(), 3).memory for each in (policy, s.agent))
+    assert not np.array_equal(learned, evaluated)
+    assert torch.equal(s.agent.collecting.flat, s.agent.params.flat)
+    assert torch.equal(average.agent.collecting.flat, average.agent.acting.flat)
+    s.agent.follow(updates=0)  # the average has caught up
+    assert np.array_equal(learned, s.agent.act(obs, memory, rng.copy(), 3).memory)
+
+
 @pytest.mark.parametrize("rate", [0.25, 1.0])
 def test_a_checkpoint_holds_them(rate):
     s, other = begun(replace(SMALL, acting_rate=rate)), begun(replace(SMALL, acting_rate=rate))

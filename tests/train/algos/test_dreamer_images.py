@@ -226,6 +226,21 @@ def test_a_film_shows_real_seen_and_foreseen_pictures(tmp_path):
     assert gif.path.stat().st_size > 500
 
 
+def test_pictures_are_kept_while_it_trains_and_change_nothing(tmp_path):
+    for name, more in (("plain", {}), ("kept", {"record.pictures": 64})):
+        session.start(config(total_steps=224, **more), tmp_path / name, {}, {})
+    kept = sorted(path.name for path in (tmp_path / "kept" / "media").iterdir())
+    assert kept == [f"step-{step:012d}-imagine.png" for step in (128, 192)]  # at 64 nothing had been learned
+    metrics = [(tmp_path / name / "metrics.jsonl").read_bytes() for name in ("plain", "kept")]
+    assert metrics[0] == metrics[1]
+
+
+def test_pictures_need_a_world_model_that_draws(tmp_path):
+    with pytest.raises(ConfigError, match=r"`record.pictures` = 64 keeps .* draws none; train dreamer with"):
+        session.start(config(**{"env.pixels": None, "record.pictures": 64}), tmp_path / "run", {}, {})
+    assert not (tmp_path / "run").exists()
+
+
 def test_what_was_seen_is_the_same_in_film_and_world(tmp_path):
     """The first picture is the real one, and after an end all three are black."""
     s = state()

@@ -6,7 +6,13 @@ import math
 
 import pytest
 
+from relab.config.base import ConfigError
+from relab.config.dreamer import Dreamer
+from relab.train.algos import dreamer
+from relab.train.algos.dreamer import learning
 from relab.train.algos.dreamer.surprise import PARTS, READY, Focus, Surprise
+from relab.train.contract import Setup
+from relab.train.envs.cartpole import CartPole
 
 EVEN = dict.fromkeys(PARTS, 1.0)
 
@@ -62,3 +68,49 @@ def test_a_bar_below_the_noise_is_on_whenever_it_may_be():
         focus.note(surprise)
         on += focus.on
     assert on > 90
+
+
+def test_a_model_that_still_learns_falls_and_one_that_stands_does_not():
+    surprise = settled()
+    assert surprise.fall == 0.0
+    for k in range(200):  # a hundredth less in every update: means over the last updates lie behind
+        surprise.note(dict.fromkeys(PARTS, 0.99**k))
+    assert surprise.fall > 0.2
+    for _ in range(3000):
+        surprise.note(dict.fromkeys(PARTS, 0.1))
+    assert surprise.fall < 0.01
+    assert Surprise().fall == math.inf  # nothing is known yet
+
+
+def standing(**settings: object) -> learning.State:
+    cfg = Dreamer(envs=1, steps=8, deter=8, hidden=8, units=8, stoch=4, bins=11, learning_starts=32, sequences=2,
+                  length=8, imagine=3, **settings)  # type: ignore[arg-type]  # fmt: skip
+    return dreamer.init(Setup(CartPole(), cfg, 0, 1000))
+
+
+def test_the_ratio_comes_down_to_one_as_the_model_settles():
+    s = standing(model_updates=4, settles=0.2)
+    assert learning.model_updates(s) == 4  # nothing is known yet
+    s.surprise.updates, s.surprise.mean = READY, {"slow": math.exp(0.1), "total": 1.0}
+    assert learning.model_updates(s) == 1 + round(3 * 0.5)
+    turns = []
+    for s.counts.updates in range(6):
+        turns.append(learning.turn_of(s).actor > 0)
+    assert turns == [True, False, False, True, False, False]  # every third
+    s.surprise.mean = {"slow": 1.0, "total": 1.0}
+    assert learning.model_updates(s) == 1
+    assert learning.model_updates(standing(model_updates=4)) == 4  # without `settles`: always
+
+
+def test_settling_needs_a_ratio_to_come_down_from():
+    with pytest.raises(ConfigError, match="`model_updates` is 1 already"):
+        Dreamer(settles=0.2).check()
+
+
+def test_the_step_size_falls_along_a_line_or_a_cosine():
+    for shape, quarter in (("line", 1 - 0.9 * 0.25), ("cosine", 1 - 0.9 * 0.5 * (1 - math.cos(math.pi / 4)))):
+        s = standing(lr_final=0.1, lr_shape=shape)
+        s.counts.agent_steps = 250
+        assert learning.pace_of(s) == pytest.approx(quarter)
+        s.counts.agent_steps = 1000
+        assert learning.pace_of(s) == pytest.approx(0.1)

@@ -19,6 +19,7 @@ from relab.formats.read import pufferlib, settings_files
 from relab.formats.read.find import look
 from relab.formats.read.source import Listing, Names, Source, problem, put, start
 from relab.logger import known_settings
+from relab.record import glossary
 from relab.record.history import History
 
 DEEP = True
@@ -78,6 +79,7 @@ def read(source: Source) -> History:
     overrides = {k: v for k, v in flatten(_json(history, files.get("override.json"))).items() if v != {}}
     if overrides:
         history.meta["intent"] = intent(overrides, known_settings(flat))
+        history.meta["override"] = overrides
     begins = {key: value for key, value in flat.items() if key.rpartition(".")[2] in STARTS_FROM}
     history.meta |= {"resumed": begins} if any(begins.values()) else {}
     settings_files.use(history, source, {key: value for key, value in flat.items() if key not in begins})
@@ -151,7 +153,9 @@ def _results(history: History, trainer: Mapping[str, Any], summary: Mapping[str,
     step = metrics.get("agent_steps")
     at = step if isinstance(step, int) else _last_step(history)
     for name, value in metrics.items():
-        if is_number(value):
+        if is_number(value) and name in glossary.METRICS:  # as `relab convert --to loop` writes relab's own metrics
+            put(history, name, [at], [value], "agent_steps", {name: (name, 1)})
+        elif is_number(value):
             put(history, f"summary/{name}", [at], [value], "agent_steps", NAMES)
     if trainer or summary:
         history.meta["status"] = "finished"

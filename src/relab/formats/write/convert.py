@@ -30,6 +30,7 @@ TARGETS: dict[str, str] = {
     "csv": "relab.formats.write.csv_tables",
     "mlflow": "relab.formats.write.mlflow_files",
     "wandb": "relab.formats.write.wandb_files",
+    "loop": "relab.formats.write.loop_files",
 }
 MARK, SCHEMA = "conversion.json", 1
 SAME = ("source", "to", "names")

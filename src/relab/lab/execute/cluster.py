@@ -151,7 +151,7 @@ class Cluster:
                 self.sent[work.id] = Sent(id_, work.id, job, time.monotonic())
                 del self.waiting[work.id]
             self.jobs[job] = JobState("waiting")
-            self.desk.keep_sent({**self.desk.sent(), **dict.fromkeys(ids, job)})
+            self.desk.keep_sent(job, ids)
 
     def _put(self, work: Work) -> str:
         id_, cwd = self.desk.new_id(work.id), work.cwd or Path.cwd()

@@ -2,7 +2,7 @@
 
 FOLDER/engine/work/ID.json    what is to be run             FOLDER/engine/asks/ID    it is to end (or never to begin)
 FOLDER/engine/alive/ID        touched while it runs         FOLDER/engine/ends/ID.json    how it ended
-FOLDER/engine/sent.json       which job of the engine has it
+FOLDER/engine/sent/JOB.json    which orders a job of the engine has
 
 ID is a run's name and the number of its try. Nothing here is needed to go on: where a run stands is read from its own
 folder. Deleting `engine` while nothing runs loses nothing.
@@ -13,7 +13,7 @@ from __future__ import annotations
 import os
 import re
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
@@ -21,7 +21,7 @@ from relab.base.documents import Document
 from relab.base.enclosed import subfolder
 from relab.base.jsonl import RecordError, encode, read_json, write_atomic
 
-PARTS = ("work", "asks", "alive", "ends")
+PARTS = ("work", "asks", "alive", "ends", "sent")
 SILENT_S = 20.0  # after so long without a sign a try is dead: it gives one every second
 NAME = re.compile(r"(.+)\.(\d+)")
 
@@ -74,6 +74,7 @@ class Desk:
 
     def __init__(self, folder: Path) -> None:
         self.folder = Path(os.path.abspath(folder)) / "engine"
+        self.tries: dict[str, int] | None = None  # of each name, once somebody has counted
 
     def make(self) -> Desk:
         for part in PARTS:
@@ -83,9 +84,13 @@ class Desk:
 
     def new_id(self, name: str) -> str:
         """The next try of a name: files of earlier ones stay what they are."""
-        earlier = [int(match[2]) for file in self._files("work") if (match := NAME.fullmatch(Path(file).stem))
-                   and match[1] == name]  # fmt: skip
-        return f"{name}.{max(earlier, default=0) + 1}"
+        if self.tries is None:
+            self.tries = {}
+            for file in self._files("work"):
+                if match := NAME.fullmatch(Path(file).stem):
+                    self.tries[match[1]] = max(int(match[2]), self.tries.get(match[1], 0))
+        self.tries[name] = self.tries.get(name, 0) + 1
+        return f"{name}.{self.tries[name]}"
 
     def put(self, order: Order) -> None:
         write_atomic(self.folder / "work" / f"{order.id}.json", encode(asdict(order)), several=True, sync=False)
@@ -160,14 +165,19 @@ class Desk:
 
     def sent(self) -> dict[str, str]:
         """Id -> job, of an earlier submitter too."""
-        try:
-            row: Document = read_json(self.folder, "sent.json")
-        except (RecordError, OSError):
-            return {}
-        return {str(id_): str(job) for id_, job in row.items()}
+        jobs: dict[str, str] = {}
+        for file in self._files("sent"):
+            try:
+                row: Document = read_json(self.folder / "sent", file)
+            except (RecordError, OSError):
+                continue
+            jobs |= dict.fromkeys(map(str, row.get("ids", ())), str(row.get("job")))
+        return jobs
 
-    def keep_sent(self, jobs: dict[str, str]) -> None:
-        write_atomic(self.folder / "sent.json", encode(jobs), several=True)
+    def keep_sent(self, job: str, ids: Sequence[str]) -> None:
+        """A file for each job: with a hundred thousand of them, one for all would be written again and again."""
+        row = {"job": job, "ids": list(ids)}
+        write_atomic(self.folder / "sent" / f"{ids[0]}.json", encode(row), several=True, sync=False)
 
     def _files(self, part: str) -> Iterable[str]:
         try:

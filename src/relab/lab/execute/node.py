@@ -18,6 +18,7 @@ import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from types import FrameType
 
@@ -36,6 +37,7 @@ AGAIN = 75  # exit code of a job that is to be requeued
 REFUSED = 78  # exit code: this machine cannot run it
 STOPS = (signal.SIGTERM, signal.SIGUSR1, signal.SIGINT)
 PR_SET_PDEATHSIG = 1
+LIBC = ctypes.CDLL(None)
 
 
 @dataclass
@@ -150,14 +152,20 @@ def start(order: Order) -> subprocess.Popen[bytes]:
     with open_plain(order.log, "ab") as log:
         return subprocess.Popen(
             words, stdout=log, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, start_new_session=True,
-            cwd=order.cwd, env={**os.environ, **ONE_THREAD, **order.env, **marks}, preexec_fn=die_with_parent,
+            cwd=order.cwd, env={**os.environ, **ONE_THREAD, **order.env, **marks},
+            preexec_fn=partial(die_with, os.getpid()),
         )  # fmt: skip
 
 
-def die_with_parent() -> None:
-    """The kernel sends SIGTERM to this process when the one that started it is gone; only Linux can."""
+def die_with(parent: int) -> None:
+    """The kernel sends SIGTERM to this process when the one that started it is gone; only Linux can.
+
+    Called between fork and exec. A parent that was killed before the kernel knew of it would send nothing.
+    """
     if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+        LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+        if os.getppid() != parent:
+            os._exit(128 + signal.SIGTERM)
 
 
 def main(words: Sequence[str]) -> int:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import logging
 import os
+import re
+import socket
 from collections.abc import Collection, Sequence
 from importlib import metadata
 from typing import Any
@@ -17,7 +19,8 @@ from relab.lab.execute.desk import Desk
 from relab.lab.execute.engine_error import EngineError
 from relab.lab.execute.where import Where
 
-TIMEOUT_S = 20.0  # for an address to answer
+TIMEOUT_S = 10.0  # for an address to answer
+ADDRESS = re.compile(r"(?:ray://)?(\[.+\]|[^:/]+):(\d{1,5})")
 
 
 class RayBorder:
@@ -29,12 +32,13 @@ class RayBorder:
     def __init__(self, where: Where) -> None:
         self.where, self.ray = where, connected(where.address)
         self.tasks: dict[str, Any] = {}
+        memory = {} if where.memory_mb is None else {"memory": int(where.memory_mb * 2**20)}
+        needs = {"num_cpus": where.cores, "num_gpus": where.gpus, **memory}
+        self.task = self.ray.remote(max_retries=0, **needs)(_task)  # one kind of task: Ray schedules by kinds
 
     def send(self, desk: Desk, ids: Sequence[str]) -> str:
-        where, job = self.where, f"ray-{ids[0]}"
-        memory = {} if where.memory_mb is None else {"memory": int(where.memory_mb * 2**20)}
-        task = self.ray.remote(num_cpus=where.cores, num_gpus=where.gpus, max_retries=0, **memory)(_task)
-        self.tasks[job] = task.options(name=job).remote(str(desk.folder), list(ids), job)
+        job = f"ray-{ids[0]}"
+        self.tasks[job] = self.task.remote(str(desk.folder), list(ids), job)
         return job
 
     def states(self, jobs: Collection[str]) -> dict[str, JobState]:
@@ -53,6 +57,8 @@ class RayBorder:
         try:
             self.ray.get(task)
         except self.ray.exceptions.RayTaskError as error:
+            if isinstance(error.cause, self.ray.exceptions.TaskCancelledError):  # by us
+                return
             raise EngineError(f"{job} failed on its machine before it began: {error.cause!r:.300}") from None
         except self.ray.exceptions.RayError:  # lost with its worker, node or head
             pass
@@ -84,8 +90,8 @@ def connected(address: str | None) -> Any:
     if ray.is_initialized():
         return ray
     where = address or os.environ.get("RAY_ADDRESS") or None
+    check_answers(where)
     try:
-        os.environ.setdefault("RAY_gcs_rpc_server_reconnect_timeout_s", "20")
         ray.init(address=where, logging_level=logging.ERROR, log_to_driver=False, include_dashboard=False,
                  configure_logging=False)  # fmt: skip
     except (ConnectionError, RuntimeError, ValueError, OSError) as error:
@@ -93,6 +99,18 @@ def connected(address: str | None) -> Any:
         raise EngineError(f"no Ray cluster answers at {where or 'this machine'}: {text};"
                           " `ray status` asks the same") from None  # fmt: skip
     return ray
+
+
+def check_answers(address: str | None) -> None:
+    """EngineError where nobody listens: Ray itself would end this whole process after a while, without a word to us."""
+    match = ADDRESS.fullmatch(address or "")
+    if match is None:
+        return
+    try:
+        socket.create_connection((match[1].strip("[]"), int(match[2])), TIMEOUT_S).close()
+    except OSError as error:
+        why = error.strerror or str(error)
+        raise EngineError(f"no Ray cluster answers at {address}: {why}; `ray status` asks the same") from None
 
 
 def offered() -> str:

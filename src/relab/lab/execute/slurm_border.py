@@ -55,12 +55,7 @@ class SlurmBorder:
         return match[1]
 
     def states(self, jobs: Collection[str]) -> dict[str, JobState]:
-        if not jobs:
-            return {}
-        answer = call(["squeue", "--me", "--noheader", "--states=all", "--format=%i|%T|%r|%N"])
-        rows = [line.split("|") for line in answer.splitlines() if line.count("|") == 3]
-        return {job: JobState("waiting" if state in WAITS else "running", why if state in WAITS else "", host)
-                for job, state, why, host in rows if job in jobs and state not in GONE}  # fmt: skip
+        return states(jobs) if jobs else {}
 
     def drop(self, job: str) -> None:
         call(["scancel", job])
@@ -72,6 +67,14 @@ class SlurmBorder:
 
     def close(self) -> None:
         """Jobs of Slurm need nobody who waits for them."""
+
+
+def states(jobs: Collection[str]) -> dict[str, JobState]:
+    """Those of the jobs that wait or run, with the reason why one waits, in Slurm's own word."""
+    answer = call(["squeue", "--me", "--noheader", "--states=all", "--format=%i|%T|%r|%N"])
+    rows = [line.split("|") for line in answer.splitlines() if line.count("|") == 3]
+    return {job: JobState("waiting" if state in WAITS else "running", why if state in WAITS else "", host)
+            for job, state, why, host in rows if job in jobs and state not in GONE}  # fmt: skip
 
 
 def script(where: Where, desk: Desk, ids: Sequence[str]) -> str:

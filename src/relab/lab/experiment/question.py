@@ -31,6 +31,7 @@ class Experiment:
     question: str
     variants: dict[str, Settings]  # name -> settings that differ; the first is the control
     base: Settings  # settings all variants share
+    hypothesis: str | None = None  # "change X, expect Y", for the entry; stands before the first run
     command: tuple[str, ...] = ()  # a foreign program's words with {placeholders}; empty: relab's own trainer
     resume: bool = False  # the command itself goes on from what is in its {run} folder
     resume_command: tuple[str, ...] = ()  # what continues a run that was cut short

@@ -27,6 +27,8 @@ DREAMS = {
     "algo.lr_warmup": "100", "algo.lr_final": "1.0", "probes.every": "4", "probes.value_vs_rerun.starts": "16",
     "probes.value_vs_rerun.reruns": "2", "probes.dream_vs_world.repeats": "4",
 }  # fmt: skip
+# The same for three thousand updates: long enough for what a fault does to be seen
+LONG_DREAMS = DREAMS | {"total_steps": "12800", "eval.every": "2048", "probes.every": "8"}
 # The same in a few seconds: marks that are exact need no learning
 SMALL_DREAMS = DREAMS | {
     "total_steps": "1536", "eval.every": "256", "algo.envs": "8", "algo.learning_starts": "256", "algo.deter": "32",
@@ -46,6 +48,7 @@ BASE: dict[str, dict[str, str]] = {
     "cartpole-dqn": {"algo": "dqn", "env": "cartpole", "total_steps": "24576", "eval.every": "3072"},
     "acrobot-dqn": {"algo": "dqn", "env": "gym:Acrobot-v1", "total_steps": "24576", "eval.every": "4096"},
     "cartpole-dreamer": DREAMS | {"env": "cartpole"},
+    "cartpole-dreamer-long": LONG_DREAMS | {"env": "cartpole"},
     "cartpole-dreamer-small": SMALL_DREAMS | {"env": "cartpole"},
     "acrobot-dreamer-small": SMALL_DREAMS | {"env": "gym:Acrobot-v1"},
     "pendulum-dreamer-small": SMALL_DREAMS | {"env": "pendulum"},
@@ -54,7 +57,7 @@ BASE: dict[str, dict[str, str]] = {
     "torus": {"algo": "tracking_ac", "env": "torus", "total_steps": "38400", "eval.episodes": "2"},
 }  # fmt: skip
 DQN = ("cartpole-dqn", "acrobot-dqn")
-DREAMER = ("cartpole-dreamer", "cartpole-dreamer-small")
+DREAMER = ("cartpole-dreamer", "cartpole-dreamer-long", "cartpole-dreamer-small")
 LR = {env: float(BASE[env]["algo.lr"]) for env in ALL}
 
 
@@ -188,5 +191,6 @@ FAULTS: dict[str, Fault] = {fault.name: fault for fault in (
     Fault("starved-collector", "each row is learned from many times as often as the settings say",
           {"updates due": dreamt.outruns},
           {"": {"total_steps": "1024", "algo.steps": "4", "eval.every": "128"},
+           "cartpole-dreamer-long": {"total_steps": "2048", "algo.steps": "4", "eval.every": "256"},
            "cartpole-dreamer-small": {"total_steps": "448", "algo.steps": "2", "eval.every": "32"}}, envs=DREAMER),
 )}  # fmt: skip

@@ -49,7 +49,8 @@ def dreamed_returns(agent: Agent, states: States, k: int, rng: np.random.Generat
     """(mean over k dreams from each state, share of dreams that go on to each of their steps)."""
     cfg, rows = agent.cfg, len(states.obs_BD)
     uniform = lambda *shape: torch.from_numpy(rng.random(shape, np.float32))  # noqa: E731
-    h, z = agent.infer(np.repeat(states.obs_BD, k, 0), np.repeat(states.memory_BM, k, 0), uniform(rows * k, cfg.stoch))
+    again = np.repeat(states.obs_BD, k, 0), np.repeat(states.memory_BM, k, 0)
+    h, z = agent.infer(agent.sees, *again, uniform(rows * k, cfg.stoch))
     noise = uniform(cfg.imagine, rows * k, cfg.stoch + agent.actions.draws)
     feature, _ = agent.behaviour.imagine(agent.model, torch.cat((h, z), -1), noise)
     reward, goes_on = agent.model.earned(feature)

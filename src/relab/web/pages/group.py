@@ -11,8 +11,11 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
 from relab.base.documents import Document
+from relab.base.errors import UserError
 from relab.base.text import duration, number
 from relab.config.views import MISSING, diff, flatten
+from relab.notebook import log
+from relab.notebook.log import Logged
 from relab.record import glossary
 from relab.record.clock import elapsed
 from relab.record.evaluations import episodes
@@ -20,12 +23,15 @@ from relab.record.state import steps_of
 from relab.report import curves, first, sections, svg_scale, svg_small, tables, words
 from relab.report.changes import base_of
 from relab.report.parts import Examined, Section
+from relab.runs import moves
 from relab.runs.grouping import Group, Run, shown
+from relab.runs.listing import ListedRun
 from relab.runs.seeds import SeedGroup
 from relab.runs.verdict import is_return
 from relab.web import bench as benches
 from relab.web import drawings, films
 from relab.web.bench import Bench
+from relab.web.pages import notebook
 
 LEAD_METRICS = 8  # charts that are open from the beginning
 EPISODES = 40  # evaluations that are drawn episode by episode
@@ -91,8 +97,19 @@ def _page(request: Request, bench: Bench, group: SeedGroup, only: str | None) ->
         held=held_against(runs[0]), films=films.of_runs(runs), evaluations=evaluations(loaded, group.place),
         commands=sections.commands(runs[0].history.folder, [loaded]), parent=runs[0].history.meta.get("parent"),
         source="&".join(f"r={quoted(run.name)}" for run in listed) if only else f"g={group.key}",
-        live=any(run.state == "running" for run in listed),
+        live=any(run.state == "running" for run in listed), entries=entries(bench, listed),
     )  # fmt: skip
+
+
+def entries(bench: Bench, listed: Sequence[ListedRun]) -> list[Logged]:
+    """What the log says about these runs, or about the experiment that they belong to; newest first."""
+    homes = {home.name for run in listed if (home := moves.experiment_of(run.folder)) is not None}
+    names = {run.folder.name for run in listed} | homes
+    try:
+        every = log.entries(notebook.logs_of(bench.root))
+    except (UserError, OSError):  # a log with damaged marks: its own page says so
+        return []
+    return [entry for entry in reversed(every) if str(entry.facts.get("name")) in names][:3]
 
 
 def quoted(text: str) -> str:

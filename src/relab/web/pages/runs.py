@@ -96,14 +96,12 @@ def table(bench: Bench, choice: Choice) -> TablePage:
     health = bench.watcher.health
     numbers, notes = numbers_of(bench, groups, choice)
     marks = _marks(health.findings)
-    rows = [_row(group, columns, numbers, marks) for group in groups]
-    rows = ordered(rows, choice, columns)
-    shown = with_strips(rows[: choice.top])
-    metrics = list(dict.fromkeys(row.group.metric for row in rows if row.group.metric))
-    flat = {name: len({getattr(row.group, name) for row in rows}) < 2 for name in ("env", "algo")}
-    return TablePage(
-        choice, shown, len(rows), sum(len(group.runs) for group in groups), columns, more, metrics, notes, flat
-    )
+    ranked = ordered(groups, choice, numbers)
+    rows = with_strips([_row(group, columns, numbers, marks) for group in ranked[: choice.top]])
+    metrics = list(dict.fromkeys(group.metric for group in groups if group.metric))
+    flat = {name: len({getattr(group, name) for group in groups}) < 2 for name in ("env", "algo")}
+    runs = sum(len(group.runs) for group in groups)
+    return TablePage(choice, rows, len(groups), runs, columns, more, metrics, notes, flat)
 
 
 def chosen(bench: Bench, choice: Choice) -> list[SeedGroup]:
@@ -176,27 +174,39 @@ def _row(
     for run in group.runs:
         states[run.state] = states.get(run.state, 0) + 1
     severities = [*marks.get(group.label, []), *(each for run in group.runs for each in marks.get(run.name, []))]
+    worst = next((s for s in ("error", "warning", "info") if s in severities), "")
     return Row(
         group, [naming.shown(group.settings.get(key, MISSING)) for key in columns], over_seeds(group, values), values,
-        Markup(""), sorted(states.items()), len(severities),
-        next((s for s in ("error", "warning", "info") if s in severities), ""),
+        Markup(""), sorted(states.items()), severities.count(worst), worst,
         max((run.steps for run in group.runs if run.steps is not None), default=None),
         max(run.sign for run in group.runs), any(run.star for run in group.runs),
         sorted({tag for run in group.runs for tag in run.tags}), {run.name: number_of(run) for run in group.runs},
     )  # fmt: skip
 
 
-def ordered(rows: list[Row], choice: Choice, columns: Sequence[str]) -> list[Row]:
-    """By what was choice for; the highest, newest and longest first, the rest by the alphabet."""
+def ordered(groups: list[SeedGroup], choice: Choice, number_of: Callable[[ListedRun], float]) -> list[SeedGroup]:
+    """By what is asked for; the highest, newest and longest first, the rest by the alphabet."""
     key, back = choice.sort.removeprefix("-"), choice.sort.startswith("-")
-    ways: dict[str, Callable[[Row], Any]] = {
-        "age": lambda row: -row.sign, "name": lambda row: row.group.label.casefold(),
-        "outcome": lambda row: -row.mean.mid if row.mean.n else math.inf, "steps": lambda row: -(row.steps or 0),
-        "n": lambda row: -len(row.group.runs), "env": lambda row: row.group.env, "algo": lambda row: row.group.algo,
-        "state": lambda row: row.states,
-    }  # fmt: skip
-    way = ways.get(key) or (lambda row: _sortable(row.group.settings.get(key)))
-    return sorted(rows, key=lambda row: (not row.star, way(row)) if not back else way(row), reverse=back)
+    ways: dict[str, Callable[[SeedGroup], Any]] = {
+        "age": lambda group: -max(run.sign for run in group.runs),
+        "name": lambda group: group.label.casefold(),
+        "outcome": lambda group: -_mean(group, number_of),
+        "steps": lambda group: -max((run.steps or 0) for run in group.runs),
+        "n": lambda group: -len(group.runs),
+        "env": lambda group: group.env,
+        "algo": lambda group: group.algo,
+        "state": lambda group: sorted(run.state for run in group.runs),
+    }
+    way = ways.get(key) or (lambda group: _sortable(group.settings.get(key)))
+    if back:
+        return sorted(groups, key=way, reverse=True)
+    return sorted(groups, key=lambda group: (not any(run.star for run in group.runs), way(group)))
+
+
+def _mean(group: SeedGroup, number_of: Callable[[ListedRun], float]) -> float:
+    """For the order alone; what is shown comes from over_seeds."""
+    values = [v for run in group.distinct if run.metric == group.metric and math.isfinite(v := number_of(run))]
+    return sum(values) / len(values) if values else -math.inf
 
 
 def _sortable(value: Any) -> tuple[int, float, str]:

@@ -28,10 +28,10 @@ ENDS = {
     "finished": "finished",
     "ended": "ended",
     "failed": "died",
-    "stale": "went stale",
-    "interrupted": "was interrupted",
+    "stale": "stale",
+    "interrupted": "interrupted",
 }
-ORDER = ("died", "went stale", "was interrupted", "finished", "ended")
+ORDER = ("died", "stale", "interrupted", "finished", "ended")
 
 
 @dataclass(frozen=True)

@@ -72,14 +72,28 @@ relab.set = (changes) => {
 relab.on = (kind, listener) => (relab.listeners[kind] ||= []).push(listener);
 relab.listen = (query = "") => {
   relab.stream && relab.stream.close();
+  relab.heard = query;
   const light = $("#live"), stream = (relab.stream = new EventSource("/live" + (query ? "?" + query : "")));
   stream.onopen = () => { light.className = "live on"; light.title = "live: changes appear by themselves"; };
   stream.onerror = () => { light.className = "live off"; light.title = "the server does not answer; trying again"; };
   for (const kind of ["rows", "runs", "findings", "trouble"])
     stream.addEventListener(kind, (event) => (relab.listeners[kind] || []).forEach((each) => each(JSON.parse(event.data))));
 };
+// A browser opens six connections to a server, and each stream holds one: a tab that nobody sees lets go of its own after
+// a while, unless its bell is on, and catches up when it is seen again.
+let unseen = null;
+addEventListener("visibilitychange", () => {
+  clearTimeout(unseen);
+  if (document.hidden && !localStorage.getItem("relab-bell")) unseen = setTimeout(() => { relab.stream && relab.stream.close(); relab.let_go = true; }, 3000);
+  if (!document.hidden && relab.let_go) {
+    relab.let_go = false;
+    relab.listen(relab.heard);
+    for (const kind of ["runs", "rows", "findings"]) (relab.listeners[kind] || []).forEach((each) => each({ changed: [], gone: [], runs: [], new: [] }));
+  }
+});
 addEventListener("pagehide", () => relab.stream && relab.stream.close());
 addEventListener("pageshow", (event) => event.persisted && location.reload());
+relab.on("trouble", (news) => { $("#live").className = "live off"; $("#live").title = news.why; });
 relab.on("findings", (news) => {
   for (const finding of news.new.slice(0, 3)) relab.toast(`${finding.severity}: ${finding.slug} in ${finding.where}`);
   if (news.new.length && localStorage.getItem("relab-bell")) relab.ring();

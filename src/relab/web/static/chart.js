@@ -122,7 +122,7 @@
         scales: { x: { time: false, range: () => [view.from ?? span[0], view.to ?? (span[1] > span[0] ? span[1] : span[0] + 1)] }, y: { distr: log ? 3 : 1, range: (u, low, high) => (log ? this.decades(low, high) : this.reach(low, high)) } },
         axes: [
           { stroke: ink, grid: { stroke: rule, width: 1 }, ticks: { stroke: rule }, values: (u, splits) => splits.map((v) => (v === null ? "" : time ? clock(v) : tick(v))), label: lead ? data.axis : undefined, labelSize: 20, labelGap: 0, size: 28, font: "11px system-ui", labelFont: "12px system-ui" },
-          { stroke: ink, grid: { stroke: rule, width: 1 }, ticks: { stroke: rule }, values: (u, splits) => splits.map((v) => (v === null ? "" : tick(v))), size: 52, font: "11px system-ui" },
+          { stroke: ink, grid: { stroke: rule, width: 1 }, ticks: { stroke: rule }, splits: log ? (u) => this.powers(u.scales.y.min, u.scales.y.max) : undefined, filter: log ? (u, splits) => splits : undefined, values: (u, splits) => splits.map((v) => (v === null ? "" : tick(v))), size: 52, font: "11px system-ui" },
         ],
         hooks: { draw: [(u) => this.over(u)], setSelect: [(u) => this.zoom(u)], setCursor: [(u) => this.tip(u)], ready: [(u) => this.wheel(u)] },
       };
@@ -141,6 +141,12 @@
       if (!(high > 0)) return [0.1, 1];
       const foot = Math.max(low, high * 1e-9);  // what lies further down would leave no room for the rest
       return [foot / 1.5, high * 1.5 > foot ? high * 1.5 : foot * 2];
+    }
+
+    powers(low, high) {
+      const first = Math.ceil(Math.log10(low)), last = Math.floor(Math.log10(high)), step = Math.max(1, Math.ceil((last - first + 1) / 5)), marks = [];
+      for (let k = first; k <= last; k += step) for (const by of last - first < 2 ? [1, 2, 5] : [1]) marks.push(by * 10 ** k);
+      return marks.filter((v) => v >= low && v <= high);
     }
 
     caption() {
@@ -187,16 +193,18 @@
       ctx.clip();
       ctx.font = `${11 * scale}px system-ui`;
       ctx.lineWidth = scale;
-      const [low, high] = [u.scales.y.min, u.scales.y.max];
-      for (const level of data.levels) {
+      const [low, high] = [u.scales.y.min, u.scales.y.max], names = [];
+      for (const level of [...data.levels].sort((a, b) => a.value - b.value)) {
         if (level.value < low || level.value > high) continue;
-        const y = u.valToPos(level.value, "y", true);
+        const y = u.valToPos(level.value, "y", true), words = `${level.label} ${nice(level.value)}`, last = names[names.length - 1];
         ctx.strokeStyle = ctx.fillStyle = dim;
         ctx.setLineDash([5 * scale, 4 * scale]);
         ctx.beginPath(); ctx.moveTo(bbox.left, y); ctx.lineTo(bbox.left + bbox.width, y); ctx.stroke();
-        ctx.textAlign = "right";
-        this.text(ctx, `${level.label} ${nice(level.value)}`, bbox.left + bbox.width - 4 * scale, y - 4 * scale < bbox.top + 10 * scale ? y + 12 * scale : y - 4 * scale);
+        if (last && last.y - y < 14 * scale) last.words += ", " + words;  // too close for two names
+        else names.push({ y, words });
       }
+      ctx.textAlign = "right";
+      for (const { y, words } of names) this.text(ctx, words, bbox.left + bbox.width - 4 * scale, y - 4 * scale < bbox.top + 12 * scale ? y + 13 * scale : y - 4 * scale);
       ctx.setLineDash([]);
       if (relab.view.marks) this.marks(u, ctx, bbox, scale, dim);
       ctx.restore();
@@ -266,7 +274,7 @@
 
     press(u, event) {
       const near = this.data.findings.find((f) => Math.abs(u.valToPos(f.x, "x") - event.offsetX) < 6);
-      if (near) relab.finding && relab.finding(near.number);
+      if (near) relab.finding && relab.finding(near);
     }
 
     tip(u) {

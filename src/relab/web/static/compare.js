@@ -34,6 +34,7 @@
   };
   load();
 
+  relab.finding = (finding) => (location.href = "/run/" + finding.run.split("/").map(encodeURIComponent).join("/") + "#findings");
   const view = relab.view, steps = [0, 2, 5, 10, 20, 50, 100, 200, 500], smooth = $("#smooth");
   relab.source = $("#page").dataset.src;
   $$(".chart").forEach(relab.chart);

@@ -21,7 +21,7 @@
     $("#log").checked = !!chart.log();
     $("#log").disabled = chart.data.log_y === "no";
   };
-  $("#x").onchange = (event) => { view.x = event.target.value; Object.assign(view, { from: null, to: null }); relab.set({ x: view.x === "steps" ? null : view.x, from: null, to: null }); shown(); relab.again(); };
+  if ($("#x")) $("#x").onchange = (event) => { view.x = event.target.value; Object.assign(view, { from: null, to: null }); relab.set({ x: view.x === "steps" ? null : view.x, from: null, to: null }); shown(); relab.again(); };
   smooth.oninput = () => { view.smooth = steps[smooth.value]; relab.set({ smooth: view.smooth || null }); shown(); relab.again(); };
   $("#log").onchange = (event) => { view.log = event.target.checked; relab.set({ log: view.log ? 1 : 0 }); relab.charts.forEach((chart) => chart.data && chart.draw()); };
   $("#marks").onchange = (event) => { view.marks = event.target.checked; relab.set({ marks: view.marks ? null : 0 }); relab.charts.forEach((chart) => chart.plot && chart.plot.redraw()); };
@@ -40,8 +40,8 @@
   if (all) all.onclick = () => { all.dataset.open = "1"; all.hidden = true; filter(); };
   if (find) { find.value = relab.params().get("find") || ""; find.oninput = filter; if (find.value) filter(); }
 
-  relab.finding = (number) => {
-    const card = $("#f" + number);
+  relab.finding = (finding) => {
+    const card = $("#f" + finding.number);
     if (!card) return;
     $$(".finding.at").forEach((each) => each.classList.remove("at"));
     card.classList.add("at");
@@ -69,6 +69,11 @@
     const answer = await fetch(location.pathname);
     if (!answer.ok) return;
     const fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
+    if (!relab.charts.length && $(".chart", fresh)) return location.reload();  // the first rows have come
+    for (const figure of $$(".chart.small", fresh)) {  // a metric that was not logged before
+      if ($$(".chart").some((each) => each.dataset.metric === figure.dataset.metric)) continue;
+      relab.chart($(".charts").appendChild(document.importNode(figure, true)));
+    }
     for (const selector of [".right", ".answer"]) {
       const now = $(selector), next = $(selector, fresh);
       if (now && next && now.innerHTML !== next.innerHTML) {

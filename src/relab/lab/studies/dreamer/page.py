@@ -9,7 +9,8 @@ from relab.lab.studies import StepResult
 from relab.lab.studies.dreamer.steps import KEPT, SOLVED, TIMES
 
 Row = dict[str, Any]  # of a run, as steps.of_run makes it
-PARTS = ("seeds", "slow_critic", "parts", "free_bits", "return_scale", "ratio", "dreams", "replay_critic", "width")
+PARTS = ("seeds", "slow_critic", "average", "parts", "free_bits", "return_scale", "ratio", "dreams", "replay_critic",
+         "width")  # fmt: skip
 
 
 def page(results: dict[str, StepResult]) -> str:

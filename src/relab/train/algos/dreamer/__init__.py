@@ -15,7 +15,7 @@ from relab.config.base import require
 from relab.config.dreamer import Dreamer
 from relab.train.algos.dreamer import equations as eq
 from relab.train.algos.dreamer import fast_dream, metrics
-from relab.train.algos.dreamer.acting import Even, make_agent
+from relab.train.algos.dreamer.acting import Even, Learned, make_agent
 from relab.train.algos.dreamer.collector import Collector, order_of
 from relab.train.algos.dreamer.frames import ImageGathering
 from relab.train.algos.dreamer.latents import Latents, Noting
@@ -31,7 +31,7 @@ from relab.train.kernels.jit import compiled
 from relab.train.rollout import Policy
 
 __all__ = ["CLOCK", "WHOLE", "Even", "State", "borrowed", "close", "first_time", "follow_weights", "init", "iterate",
-           "load_agent", "make_agent"]  # fmt: skip
+           "load_agent", "make_agent", "resets"]  # fmt: skip
 CLOCK = "agent_steps"
 WHOLE = True  # half of another run's world model would be worse than none
 BETAS = (0.9, 0.999)
@@ -72,7 +72,7 @@ def prepare_remote(s: State, gathering: Remote, setup: Setup) -> None:
 
     def start(counts: Counts) -> Collector:
         order = order_of(setup, f"own/{counts.env_steps}", max(0, s.cfg.learning_starts - counts.agent_steps))
-        return Collector.start(order, s.agent.acting.flat.numpy(), s.cfg.queue)
+        return Collector.start(order, s.agent.collecting.flat.numpy(), s.cfg.queue)
 
     order_of(setup, "", 0)  # told now where it cannot work
     gathering.starts, gathering.noted = start, s.latents.note if s.latents is not None else None
@@ -82,6 +82,11 @@ def close(s: State) -> None:
     """The run is over, or interrupted: no process may stay behind."""
     if isinstance(s.gathering, Remote):
         s.gathering.close()
+
+
+def resets(cfg: Any) -> str:
+    """A collector of its own has no checkpoint."""
+    return "the collector's worlds, which begin new episodes" if cfg.collector == "own" else ""
 
 
 def borrowed(cfg: Any) -> tuple[str, ...]:
@@ -124,11 +129,11 @@ def iterate(s: State, watch: Stopwatch) -> dict[str, float]:
     before = replay.count
     made = act_and_update(s, watch, behaviour_of, update)
     if isinstance(s.gathering, Remote) and s.gathering.collector is not None:
-        s.gathering.collector.send(s.agent.acting.flat.numpy(), s.counts.updates)
+        s.gathering.collector.send(s.agent.collecting.flat.numpy(), s.counts.updates)
     return metrics.of_iteration(s, made, pace_of(s), (replay.count - before) * replay.columns)
 
 
 def behaviour_of(s: State) -> Policy:
     early = s.counts.agent_steps < s.cfg.learning_starts
-    policy = Even(s.agent) if early else s.agent
+    policy = Even(s.agent) if early else Learned(s.agent) if s.cfg.collects == "learned" else s.agent
     return policy if s.latents is None else Noting(policy, s.latents)

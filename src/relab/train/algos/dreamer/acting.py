@@ -39,6 +39,16 @@ class Even:
         return Acted(action, np.zeros(len(drawn), np.float32), memory_BM)
 
 
+class Learned:
+    """Acts with the weights that learn, where their average is what is evaluated."""
+
+    def __init__(self, agent: Agent):
+        self.agent, self.memory_dim, self.to_env = agent, agent.memory_dim, agent.to_env
+
+    def act(self, obs_BD: np.ndarray, memory_BM: np.ndarray, rng_B: np.ndarray, n_mode: int = 0) -> Acted:
+        return self.agent.act_by(self.agent.model, self.agent.behaviour, obs_BD, memory_BM, rng_B, n_mode)
+
+
 @dataclass
 class Acting:
     """What a collector's process needs of a run."""

@@ -83,25 +83,36 @@ class Agent:
         if self.acting is not self.params:
             self.acting.flat.lerp_(self.params.flat, max(self.cfg.acting_rate, 1 / (updates + 1)))
 
-    @torch.no_grad()
+    @property
+    def collecting(self) -> Weights:
+        """The weights that act in training."""
+        return self.params if self.cfg.collects == "learned" else self.acting
+
     def act(self, obs_BD: np.ndarray, memory_BM: np.ndarray, rng_B: np.ndarray, n_mode: int = 0) -> Acted:
+        return self.act_by(self.sees, self.chooses, obs_BD, memory_BM, rng_B, n_mode)
+
+    @torch.no_grad()
+    def act_by(
+        self, sees: WorldModel, chooses: Behaviour, obs_BD: np.ndarray, memory_BM: np.ndarray, rng_B: np.ndarray,
+        n_mode: int = 0,
+    ) -> Acted:  # fmt: skip
         uniform = np.empty((len(obs_BD), self.cfg.stoch + self.actions.draws))
         fill_uniform(rng_B, uniform)
         fill_uniform(streams_of(obs_BD[:n_mode]), uniform[:n_mode])
         u = torch.from_numpy(uniform.astype(np.float32))
-        h, z = self.infer(obs_BD, memory_BM, u[:, : self.cfg.stoch])
+        h, z = self.infer(sees, obs_BD, memory_BM, u[:, : self.cfg.stoch])
         feature = torch.cat((h, z), -1)
-        out = self.chooses.policy(feature)
+        out = chooses.policy(feature)
         action = self.actions.draw(out, u[:, self.cfg.stoch :])
         action[:n_mode] = self.actions.mode(out[:n_mode])
         action = action if self.actions.sizes else action.clamp_(-1, 1)  # the box ends there
         memory = torch.cat((feature, self.actions.encode(action)), -1)
         logp = self.actions.log_prob(out, action)
-        return Acted(action.numpy(), logp.numpy(), memory.numpy(), self.chooses.value(feature).numpy())
+        return Acted(action.numpy(), logp.numpy(), memory.numpy(), chooses.value(feature).numpy())
 
-    def infer(self, obs_BD: np.ndarray, memory_BM: np.ndarray, u_BS: Tensor) -> tuple[Tensor, Tensor]:
+    def infer(self, m: WorldModel, obs_BD: np.ndarray, memory_BM: np.ndarray, u_BS: Tensor) -> tuple[Tensor, Tensor]:
         """Memory and latents in this state."""
-        m, sizes = self.sees, (self.cfg.deter, self.model.latent, self.actions.in_dim)
+        sizes = (self.cfg.deter, self.model.latent, self.actions.in_dim)
         h, z, action = torch.from_numpy(np.asarray(memory_BM, np.float32)).split(sizes, -1)
         seen = m.see(torch.from_numpy(np.asarray(obs_BD, np.float32)))[None]
         keep = torch.ones(1, len(obs_BD))
@@ -116,7 +127,7 @@ class Agent:
         """The critic's word, with latents as `det` draws them, for probes."""
         uniform = np.empty((len(obs_BD), self.cfg.stoch))
         fill_uniform(streams_of(obs_BD), uniform)
-        h, z = self.infer(obs_BD, memory_BM, torch.from_numpy(uniform.astype(np.float32)))
+        h, z = self.infer(self.sees, obs_BD, memory_BM, torch.from_numpy(uniform.astype(np.float32)))
         return self.chooses.value(torch.cat((h, z), -1)).numpy()
 
 

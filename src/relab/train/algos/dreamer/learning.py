@@ -42,7 +42,7 @@ def update(s: State) -> dict[str, float]:
         loss.backward()
     if "value/pull_due" in row:
         row["value/pull"] = marks.pull(s)
-    row["model/focus"] = float(s.focus.on)
+    row |= {"model/focus": float(s.focus.on), "model/updates_each": float(model_updates(s))}
     row["optim/grad_norm"] = s.optimiser.step(turn._asdict())
     if turn.critic:
         s.agent.behaviour.follow()
@@ -79,16 +79,24 @@ def batch_of(agent: Agent, rows: Sequences) -> Batch:
 
 def turn_of(s: State) -> Turn:
     cfg, n, pace = s.cfg, s.counts.updates, pace_of(s)
-    learns = cfg.mode != "model" and n >= cfg.warmup_updates and n % cfg.model_updates == 0 and s.focus.lets_learn()
+    learns = cfg.mode != "model" and n >= cfg.warmup_updates and n % model_updates(s) == 0 and s.focus.lets_learn()
     if cfg.pause_kl is not None and s.surprise.kl > cfg.pause_kl:
         learns = False
     behaviour = learns * pace / (1 + cfg.surprise_scale * s.surprise.smoothed)
     return Turn(pace * (cfg.mode != "behaviour"), behaviour, behaviour)
 
 
+def model_updates(s: State) -> int:
+    """Updates of the model for each one of actor and critic: all that are set, or fewer once its loss falls no more."""
+    most, bar = s.cfg.model_updates, s.cfg.settles
+    return most if bar is None else 1 + round((most - 1) * min(1.0, s.surprise.fall / bar))
+
+
 def pace_of(s: State) -> float:
     """What is left of the step size."""
-    return 1 - (1 - s.cfg.lr_final) * min(1.0, s.share_done / s.cfg.lr_until)
+    share = min(1.0, s.share_done / s.cfg.lr_until)
+    fallen = share if s.cfg.lr_shape == "line" else 0.5 * (1 - math.cos(math.pi * share))
+    return 1 - (1 - s.cfg.lr_final) * fallen
 
 
 def entropy_weight(s: State) -> float:

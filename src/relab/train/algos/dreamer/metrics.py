@@ -43,7 +43,8 @@ def of_model(s: State, batch: Batch, course: Course, mean: dict[str, Tensor]) ->
 def of_dreams(s: State, dream: Dream, scale: float) -> dict[str, float]:
     support = s.agent.behaviour.support
     return {
-        "model/imag_reward": float(dream.reward[1:].mean()), "model/imag_return": float(dream.returns.mean()),
+        "model/imag_reward": float(dream.reward[1:].mean()), "model/imag_reward_std": float(dream.reward[1:].std()),
+        "model/imag_return": float(dream.returns.mean()),
         "model/imag_continue": float(dream.goes_on[1:].mean()),
         "model/imag_survival": float(dream.goes_on[1:].prod(0).mean()),
         "value/mean": float(dream.value.mean()), "value/std": float(dream.value.std()),

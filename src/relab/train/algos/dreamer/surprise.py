@@ -2,6 +2,7 @@
 
     surprise = ln(loss / mean),   mean <- 0.99 mean + 0.01 loss
     smoothed <- max(0.9 smoothed, surprise, 0),   the step of actor and critic is divided by 1 + k * smoothed
+    fall     = ln(slow mean / mean),   slow mean <- 0.998 slow mean + 0.002 loss: above 0 while the model still learns
 
 Focus: where the surprise exceeds a bar, actor and critic wait for a number of updates, but for every fourth; after that
 the focus cannot begin again for a while.
@@ -16,6 +17,7 @@ from relab.base.documents import Tree
 
 PARTS = ("obs", "reward", "continue", "dyn", "rep")
 RATE, FADES = 0.01, 0.9
+SLOW, SLOW_RATE = "slow", 0.002  # a mean of the whole loss over five times as many updates
 READY = 20  # updates before the running means say anything
 LEAST = 1e-8
 
@@ -40,6 +42,8 @@ class Surprise:
         for name, x in values.items():
             before = self.mean.get(name, x)
             self.mean[name] = before + max(RATE, 1 / (self.updates + 1)) * (x - before)
+        slow = self.mean.get(SLOW, values["total"])
+        self.mean[SLOW] = slow + max(SLOW_RATE, 1 / (self.updates + 1)) * (values["total"] - slow)
         self.updates += 1
         self.smoothed = max(FADES * self.smoothed, self.total, 0.0)
 
@@ -53,6 +57,13 @@ class Surprise:
     @property
     def kl(self) -> float:
         return self.ratio.get("dyn", 0.0)
+
+    @property
+    def fall(self) -> float:
+        """How much the model's loss has fallen of late; 0: it stands or rises; infinite before anything is known."""
+        if not self.ready:
+            return math.inf
+        return max(0.0, math.log(max(self.mean[SLOW], LEAST) / max(self.mean["total"], LEAST)))
 
     def metrics(self) -> dict[str, float]:
         row = {f"model/surprise_{name}": x for name, x in self.ratio.items()}

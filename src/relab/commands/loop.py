@@ -1,0 +1,239 @@
+"""relab loop: propose, check, run, judge, keep or drop, again; nothing is kept that luck could have made."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from relab.base.places import printable
+from relab.base.terminal import keep_going
+from relab.base.text import duration, plural
+from relab.commands.experiment import INTERRUPTED, consent
+from relab.commands.options import Planned, ResultAsJson
+from relab.commands.parsing import parse
+from relab.commands.refusing import unless_refused
+from relab.config.base import require
+
+if TYPE_CHECKING:
+    from relab.lab import loop
+
+EXAMPLES = """
+  relab loop loop.yaml --dry-run                  what it would cost and what may change; runs nothing
+  relab loop loop.yaml --runs 10 --budget 2h      forecasts, asks, then ten proposals or two hours
+  relab loop loop.yaml --runs 10 --yes            goes on where it was left; nothing is run twice
+  relab loop loop.yaml --mode quick --yes         the smaller loop that `quick` in the file describes
+  relab loop loop.yaml --check next_config.yaml   would this proposal be refused? runs nothing
+  relab loop loop.yaml --queue --runs 10          as an entry of the queue; `relab queue work` runs it
+"""
+UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0, "": 1.0}
+
+
+@dataclass(frozen=True)
+class LoopArgs(Planned):
+    """Improve one metric by itself: propose, check, run, judge on hidden seeds, keep or drop, again (docs/loop.md).
+
+    A file next_config.yaml in the loop's folder is taken as the next proposal and gets the same checks as any.
+    """
+
+    root: Path = Path("loops")
+    """folder that holds the loops"""
+    runs: int = 5
+    """proposals to make in this call"""
+    budget: str | None = None
+    """time for this call: 90s, 30m, 2h; a proposal that may not fit is not begun"""
+    mode: Literal["full", "quick"] = "full"
+    """quick: the keys below `quick` in the file instead, in a folder of its own (NAME-quick)"""
+    check: Path | None = None
+    """only say whether this proposal would run, or why it is refused (exit code 64)"""
+    queue: bool = False
+    """add this call to the queue ($RELAB_QUEUE, else `queue` here) and end"""
+    json: ResultAsJson = False
+
+    def folder(self) -> Path:
+        whole = super().folder()
+        return whole.with_name(f"{whole.name}-quick") if self.mode == "quick" else whole
+
+
+def main(words: Sequence[str]) -> int:
+    args = parse(LoopArgs, "loop", words, EXAMPLES)
+    from relab.lab import loop
+
+    require(args.runs >= 0, f"`--runs` must be at least 0 proposals, but is {args.runs}")
+    require(args.workers is None or args.workers >= 1, f"`--workers` must be at least 1, but is {args.workers}")
+    seconds = None if args.budget is None else seconds_of(args.budget)
+    plan, folder = loop.load(args.file, args.mode), args.folder()
+    if args.dry_run:
+        return dry(args, plan, folder)
+    keep_going()
+    with unless_refused([folder]) as answer:
+        answer.code = start(args, plan, folder, seconds)
+    return answer.code or 0
+
+
+def seconds_of(text: str) -> float:
+    """90s, 30m, 2h, 1d, or bare seconds.
+
+    >>> seconds_of("1.5h")
+    5400.0
+    """
+    match = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)\s*([smhd]?)", text.strip())
+    require(match is not None, f"`--budget` must be a time such as 90s, 30m or 2h, but is {text!r}")
+    assert match is not None
+    return float(match[1]) * UNITS[match[2]]
+
+
+def start(args: LoopArgs, plan: loop.Loop, folder: Path, seconds: float | None) -> int | None:
+    """The exit code; None where somebody said no."""
+    from relab.lab import loop
+    from relab.lab.execute.slots import cores
+
+    if not consent([plan.command, plan.resume_command, plan.evaluate], args.yes or args.check is not None, args.json):
+        return None
+    tell = (lambda line: None) if args.json else (lambda line: print(printable(line), flush=True))
+    looping = loop.prepare(plan, folder, args.workers or cores(), tell)
+    if args.check is not None:
+        return checked(args, looping)
+    if args.queue:
+        return enqueue(args)
+    if not (args.json or agreed(args, looping, seconds)):
+        return None
+    from relab.lab.loop import written
+
+    looping.written = written.of_trial
+    try:
+        why = looping.go(args.runs, seconds)
+    except loop.Interrupted:
+        written.of_loop(looping)
+        print(
+            f"interrupted after {plural(len(looping.state.trials), 'proposal')}; call it again to go on",
+            file=sys.stderr,
+        )
+        return INTERRUPTED
+    pages = written.of_loop(looping)
+    if args.json:
+        from relab.base.jsonl import encode
+
+        print(
+            encode(
+                {**loop.facts(looping), "ended": why, "loop": str(folder), "pages": [str(p) for p in pages]}
+            ).decode(),
+            end="",
+        )
+        return 0
+    print("\n".join(map(printable, [why, *written.summary(looping), *(f"page:   {page}" for page in pages)])))
+    return 0
+
+
+# ---- Before
+
+
+def outline(plan: loop.Loop, runs: int, finished: int = 0) -> list[str]:
+    """What a call may cost at least and at most, in runs, and what may change."""
+    s = plan.seeds
+    least, most = runs * s.first, runs * (s.first + s.confirm + s.again + s.noise)
+    steps = f" of {plan.budget:,} steps" if plan.budget else ""
+    noise = "" if finished else f"{s.noise} runs alike for the noise floor, then "
+    return [
+        plan.question,
+        f"  {noise}{plural(runs, 'proposal')}: {plural(least, 'run')} if all are dropped at once, at most {most} if"
+        f" all are kept{steps}",
+        f"  may change: {', '.join(f'{each.key} {span(each)}' for each in plan.policy.allow)}",
+        f"  kept by luck: at most {plan.error:g} expected over everything that is ever proposed",
+    ]  # fmt: skip
+
+
+def span(each: object) -> str:
+    from relab.lab.sweep.axis import Axis
+
+    assert isinstance(each, Axis)
+    return (
+        f"({', '.join(map(str, each.values))})"
+        if each.values
+        else f"({each.low:g} to {each.high:g}{', log' * each.log})"
+    )
+
+
+def dry(args: LoopArgs, plan: loop.Loop, folder: Path) -> int:
+    from relab.lab.loop import deciding
+    from relab.lab.loop.journal import Journal
+
+    state = Journal(folder).state
+    if args.json:
+        from relab.base.jsonl import encode
+
+        s = plan.seeds
+        runs = {"noise": 0 if state.noise else s.noise, "least": args.runs * s.first,
+                "most": args.runs * (s.first + s.confirm + s.again + s.noise)}  # fmt: skip
+        row = {"dry_run": True, "loop": str(folder), "proposals": args.runs, "runs": runs, "steps_per_run": plan.budget,
+               "decides": plan.decides}  # fmt: skip
+        print(encode(row).decode(), end="")
+        return 0
+    there = f"  {plural(len(state.trials), 'proposal')} made so far; the best config is {state.best}"
+    program = [f"  each by: {shlex.join(plan.command)}"] if plan.command else []
+    lines = [*outline(plan, args.runs, bool(state.noise)), *program, f"  what decides: {deciding.said(plan)}", there]
+    end = "  nothing was run or written; without --dry-run the time is told and asked for"
+    print("\n".join(map(printable, [*lines, f"  into {folder}", end])))
+    return 0
+
+
+def agreed(args: LoopArgs, looping: loop.Looping, seconds: float | None) -> bool:
+    """Say what it costs; ask unless --yes."""
+    from relab.lab.loop import cost
+
+    for line in outline(looping.plan, args.runs, bool(looping.state.noise)):
+        print(printable(line), flush=True)
+    least, most = cost.forecast(looping, args.runs)
+    limit = f", ended after {duration(seconds)}" if seconds is not None else ""
+    print(f"  forecast: {duration(least)} to {duration(most)}{limit}", flush=True)
+    if args.yes:
+        return True
+    require(sys.stdin.isatty(), "nobody can be asked here (standard input is no terminal); add --yes to start")
+    return input("  start? [y/N] ").strip().lower() in ("y", "yes")
+
+
+# ---- Other things to do with it
+
+
+def checked(args: LoopArgs, looping: loop.Looping) -> int:
+    """Whether a proposal would run; a refusal is an error, as for every setting that cannot be used."""
+    from relab.advise.proposal import diff_text
+    from relab.lab.loop import lock
+
+    assert args.check is not None
+    lock.check(looping.plan, looping.arms.folder)
+    idea = looping.proposer.from_file(args.check)
+    if args.json:
+        from relab.base.jsonl import encode
+
+        print(
+            encode({"would_run": True, "parent": idea.parent, "diff": idea.change, "checks": idea.checks}).decode(),
+            end="",
+        )
+    else:
+        print(printable(f"would run, as a change of {idea.parent}: {diff_text(idea.change)}"))
+        print("\n".join(printable(f"  {name:10} {text}") for name, text in idea.checks.items()))
+    return 0
+
+
+def enqueue(args: LoopArgs) -> int:
+    from relab.commands.queue_options import Common
+    from relab.lab.execute import submit
+    from relab.lab.execute.queue import Queue
+
+    options = {"--runs": args.runs, "--budget": args.budget, "--mode": args.mode, "--name": args.name,
+               "--root": args.root, "--workers": args.workers}  # fmt: skip
+    words = [
+        "loop",
+        str(args.file),
+        "--yes",
+        *(w for key, x in options.items() if x is not None for w in (key, str(x))),
+    ]
+    place = Common().folder
+    entry = Queue(place).add(submit.relab(words, key=str(args.folder().resolve())))
+    print(f"added to {place} as {entry.id[:8]}; next: relab queue work")
+    return 0

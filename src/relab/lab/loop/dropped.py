@@ -1,0 +1,113 @@
+"""What did a person or a program drop into the loop's folder? A next_config.yaml, which gets the same checks as any.
+
+Four forms, all of which become a diff against the parent's resolved settings:
+
+    diff: {algo.lr: {from: 0.001, to: 0.003}}     `from` must be what the parent has
+    set: {algo.lr: 0.003}                         the same without `from`
+    override: {algo: {lr: 0.003}}                 nested, as loops of other people write them
+    config: {...}                                 a whole config: every key that differs is a change, and each must be
+                                                  named in `override`, `set` or the rationale
+
+Besides: parent (a config or a run of this loop; default: the present best), rationale, predicted, resume_from.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from relab.advise.proposal import FILE, changes_of, mapping_of, text_of
+from relab.base import limits
+from relab.base.documents import Document, Settings
+from relab.base.near import hint
+from relab.config import layers
+from relab.config.base import require
+from relab.config.lineage import FromTo
+from relab.config.views import MISSING, diff, flatten
+from relab.lab.loop.policy import refuse, unnamed
+
+FORMS = ("diff", "set", "override", "config")
+KEYS = {*FORMS, "parent", "rationale", "checks", "predicted", "cost", "resume_from"}
+
+
+@dataclass(frozen=True)
+class Dropped:
+    """A proposal from outside."""
+
+    path: Path
+    parent: str | None
+    change: dict[str, FromTo]
+    rationale: str
+    predicted: Document = field(default_factory=dict)
+    resume_from: str | None = None
+
+
+def parent_of(path: Path, best: str, configs: list[str]) -> str:
+    """Which config it is a change of: a config's name, a run's name (p003-s3001), or the present best."""
+    word = layers.read_yaml(layers.named_file(path)).get("parent")
+    if word is None:
+        return best
+    config = str(word).rpartition("-s")[0] or str(word)
+    known = config if config in configs else str(word) if str(word) in configs else ""
+    require(bool(known), f"`parent` in {path} must be a config of this loop ({', '.join(configs[:8])}) or one of its"
+                         f" runs, but is {word!r:.80}")  # fmt: skip
+    return known
+
+
+def read(path: Path, parent: str, settings: Settings) -> Dropped:
+    """The change that a file asks for, against the parent's settings; what cannot be meant is an error."""
+    values = layers.read_yaml(layers.named_file(path))
+    for key in values:
+        require(key in KEYS, f"unknown key `{key}` in {path}{hint(str(key), sorted(KEYS))}; known are"
+                             f" {', '.join(sorted(KEYS))}")  # fmt: skip
+    forms = [form for form in FORMS if values.get(form) is not None]
+    require(bool(forms), f"{path} must hold one of {', '.join(FORMS)}: what is to change")
+    rationale = text_of(values, path)
+    change = _change(values, path, settings)
+    if values.get("config") is not None:
+        named = [*flatten(_mapping(values, "override", path)), *_mapping(values, "set", path)]
+        more = unnamed(change, named, rationale)
+        text = ", ".join(f"{key} {change[key]['from']} -> {change[key]['to']}" for key in more)
+        refuse(not more, f"the config in {path} changes settings of the parent that nothing in it names: {text}; it was"
+               " laid over a template, not over the parent. Give the diff against the parent, or name each key in"
+               " `rationale`")  # fmt: skip
+    resume = values.get("resume_from")
+    require(resume is None or isinstance(resume, str), f"`resume_from` in {path} must be text, but is {resume!r:.80}")
+    return Dropped(path, parent, change, rationale, mapping_of(values, "predicted", path), resume)
+
+
+def _mapping(values: Mapping[str, Any], key: str, path: Path) -> Document:
+    return mapping_of(values, key, path)
+
+
+def _change(values: Mapping[str, Any], path: Path, settings: Settings) -> dict[str, FromTo]:
+    if values.get("diff") is not None:
+        return {key: {"from": each["from"], "to": each["to"]} for key, each in changes_of(values["diff"], path).items()}
+    if values.get("config") is not None:
+        whole = flatten(_mapping(values, "config", path))
+        changed = {c.key: c for c in diff({k: settings[k] for k in settings if k in whole}, whole)}
+        return {key: {"from": None if c.a is MISSING else c.a, "to": c.b} for key, c in changed.items() if key != "seed"
+                or settings.get("seed") is not None}  # fmt: skip
+    new = {**flatten(_mapping(values, "override", path)), **_mapping(values, "set", path)}
+    return {_whole(str(key), settings): {"from": settings.get(_whole(str(key), settings)), "to": to}
+            for key, to in new.items()}  # fmt: skip
+
+
+def _whole(key: str, settings: Settings) -> str:
+    """`lr` is `algo.lr` where only one setting ends so."""
+    fits = [key] if key in settings else [each for each in settings if each.endswith(f".{key}")]
+    return fits[0] if len(fits) == 1 else key
+
+
+def digest(path: Path) -> str:
+    """By which a file is known again."""
+    return hashlib.sha256(limits.read_bytes(path, limits.JSON)).hexdigest()[:16]
+
+
+def waiting(folder: Path) -> Path | None:
+    """A file that somebody dropped and nobody has taken yet."""
+    path = folder / FILE
+    return path if path.is_file() and not path.is_symlink() else None

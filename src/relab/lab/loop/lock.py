@@ -1,0 +1,124 @@
+"""Is the evaluator still the one that the loop began with? Its code, its seeds and its settings, each by its hash.
+
+Kept in lock.json when the loop begins, looked at before and after every run. A rule that only says "do not touch the
+evaluation" is a wish; whoever may write files, a program that proposes changes for instance, can change what measures
+them. A run that was made while anything of it was other does not count, and the loop goes no further.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.metadata
+import importlib.util
+import json
+from pathlib import Path
+
+from relab.base.documents import Document
+from relab.base.errors import UserError
+from relab.base.jsonl import encode, read_json, write_atomic
+from relab.base.streams import seed_for
+from relab.config import layers, registry
+from relab.lab.loop.plan import Loop, resolved
+
+FILE = "lock.json"
+# Modules that make a number of a run: who plays the episodes, who counts them, who takes the number.
+JUDGES = ("relab.train.rollout", "relab.train.acting", "relab.train.envs.base", "relab.record.evaluations",
+          "relab.comparison.outcomes", "relab.lab.loop.judge", "relab.lab.loop.deciding", "relab.stats.keeping",
+          "relab.stats.compare_means")  # fmt: skip
+STATED = ("metric", "at", "last", "level", "direction", "smallest_effect", "range", "budget", "hidden", "proposals",
+          "error")  # fmt: skip
+
+
+class TamperedError(UserError):
+    """The evaluator is not what it was."""
+
+
+def evaluator(plan: Loop) -> dict[str, str]:
+    """Part -> hash."""
+    parts = {f"code {path.parent.name}/{path.name}": _file(path) for path in files(plan)}
+    parts |= {f"code {name}": version for name, version in _packages(plan).items()}
+    base = layers.flatten(resolved(plan))
+    kept = {key: value for key, value in base.items() if key.startswith(("eval.", "env.")) or key == "total_steps"}
+    stated = {key: getattr(plan, key) for key in STATED}
+    words = {"evaluate": list(plan.evaluate), "decides": plan.decides}
+    seeds = [hidden_seed(plan), plan.hidden]
+    return parts | {"settings": _text({**stated, **words, **kept}), "hidden seeds": _text(seeds)}
+
+
+def hidden_seed(plan: Loop) -> int:
+    """What the deciding evaluation draws its episodes from; no training run and no proposal is told."""
+    return seed_for(plan.hidden_seed, "hidden") % 2**31
+
+
+def files(plan: Loop) -> list[Path]:
+    """The files that an evaluation is made of; of a foreign program those that its commands name."""
+    if plan.command:
+        words = [*plan.command, *plan.evaluate, *plan.evaluator]
+        return list(dict.fromkeys(path.resolve() for word in words if (path := Path(word)).is_file() and _script(path)))
+    named = [Path(name).resolve() for name in plan.evaluator]
+    return [*(path for name in (*JUDGES, *_env_module(plan)) for path in _sources(name)), *named]
+
+
+def _sources(module: str) -> list[Path]:
+    """The file of a module, or all those of a package; nothing is imported but the packages above it."""
+    spec = importlib.util.find_spec(module)
+    if spec is None or not spec.origin:
+        return []
+    path = Path(spec.origin)
+    return sorted(path.parent.rglob("*.py")) if path.name == "__init__.py" else [path]
+
+
+def _script(path: Path) -> bool:
+    """An interpreter is not read byte by byte: it is no part of the evaluation that anybody edits."""
+    return path.suffix != "" or path.stat().st_size < 1_000_000
+
+
+def _env_module(plan: Loop) -> list[str]:
+    name = str(layers.flatten(resolved(plan)).get("env.name"))
+    ours = registry.builtin_envs().get(name)
+    module = ours[1].partition(":")[0] if ours else registry.named_code("env", name)
+    return [module] if module and not name.startswith(registry.GYM) else []
+
+
+def _packages(plan: Loop) -> dict[str, str]:
+    """Environments of Gymnasium are code of a package: its version stands for it."""
+    name = "" if plan.command else str(layers.flatten(resolved(plan)).get("env.name"))
+    return {"gymnasium": importlib.metadata.version("gymnasium")} if name.startswith("gym:") else {}
+
+
+def _file(path: Path) -> str:
+    try:
+        return hashlib.sha256(path.read_bytes()).hexdigest()[:16]
+    except OSError:
+        return "missing"
+
+
+def _text(value: object) -> str:
+    return hashlib.sha256(json.dumps(value, sort_keys=True, default=str).encode()).hexdigest()[:16]
+
+
+# ---- Kept and checked
+
+
+def keep(plan: Loop, folder: Path) -> Document:
+    """What the loop began with: written once, never again."""
+    if not (folder / FILE).is_file():
+        write_atomic(folder / FILE, encode({"schema": 1, "evaluator": evaluator(plan)}, indent=True))
+    return read_json(folder, FILE)
+
+
+def changed(plan: Loop, folder: Path) -> list[str]:
+    """The parts that are other than they were."""
+    before = read_json(folder, FILE).get("evaluator") or {}
+    now = evaluator(plan)
+    return [f"{part} ({before.get(part, 'none')} -> {now.get(part, 'none')})" for part in {**before, **now}
+            if before.get(part) != now.get(part)]  # fmt: skip
+
+
+def check(plan: Loop, folder: Path) -> None:
+    other = changed(plan, folder)
+    if other:
+        raise TamperedError(
+            f"the evaluator must stay as it was when the loop began, but is other: {', '.join(other[:4])}; put it back"
+            " (what ran meanwhile is run again), or begin another loop with --name"
+        )

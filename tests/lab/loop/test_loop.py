@@ -1,0 +1,288 @@
+"""Does a loop improve what can be improved, keep nothing else, and survive a kill at each of its steps?"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from loops import PROGRAM, calls, prepare, write
+
+from relab import cli
+from relab.base.jsonl import read_jsonl
+from relab.lab.loop import journal as journals
+from relab.lab.loop.journal import Journal
+from relab.lab.loop.lock import TamperedError
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def rows(without: tuple[str, ...] = ("time",)) -> list[dict]:
+    """The journal but for the clock."""
+    return [{k: v for k, v in row.items() if k not in without} for row in read_jsonl("loops/l/journal")[0]]
+
+
+def steady(row: dict) -> dict:
+    """An event without what depends on how fast the machine is."""
+    proposal = {k: v for k, v in row.get("proposal", {}).items() if k != "cost"}
+    return {**row, **({"proposal": proposal} if proposal else {})}
+
+
+def test_from_a_bad_start_it_finds_a_better_setting_and_says_how_sure():
+    write(x=0.1)
+    looping = prepare()
+    assert looping.go(2) == "2 proposals, as asked"
+    first, second = looping.state.trials
+    assert first.kept, "0.1 -> about 0.8 gains 3.6 standard deviations of the noise"
+    assert looping.state.best == "p001"
+    assert second.parent == "p001", "the next change is made to what was kept"
+    decided = first.decided
+    assert decided["low"] > 0
+    assert decided["delta"] > decided["floor"] > 0
+    assert not set(first.first["seeds"]) & set(decided["seeds"]), "fresh seeds decide"
+    assert not set(decided["seeds"]) & set(first.stands["seeds"]), "and it is measured again on yet others"
+
+
+def test_a_call_prints_a_table_and_leaves_its_pages(capsys: pytest.CaptureFixture[str]):
+    path = write(x=0.1)
+    assert cli.main(["loop", str(path), "--runs", "1", "--yes"]) == 0
+    said = capsys.readouterr().out
+    assert "x: 0.1 -> " in said, "old and new value of every key"
+    assert "keeps would be expected by chance" in said
+    folder = Path("loops/l")
+    for name in (
+        "LOG.md",
+        "loop.md",
+        "loop.json",
+        "report.html",
+        "best.json",
+        "latest.json",
+        "notes/p001.txt",
+        "lock.json",
+    ):
+        assert (folder / name).is_file(), name
+    notes = (folder / "notes/p001.txt").read_text()
+    for head in ("Summary", "Derived batch", "Throughput", "Key metrics", "Trainer statistics", "Utilisation",
+                 "Context", "Diagnosis", "Action taken", "Rationale", "Checks", "Next steps"):  # fmt: skip
+        assert head in notes, head
+    best = json.loads((folder / "best.json").read_text())
+    assert best["config"] == "p001"
+    assert best["runs"] == 6, "the runs that had no part in choosing it"
+
+
+def test_json_has_the_same(capsys: pytest.CaptureFixture[str]):
+    path = write(x=0.1)
+    assert cli.main(["loop", str(path), "--runs", "0", "--yes", "--json"]) == 0
+    body = json.loads(capsys.readouterr().out)
+    assert (body["best"], body["trials"], body["expected_by_chance"]) == ("base", [], 0.0)
+    assert body["noise"]["n"] == 6
+
+
+def test_a_dry_run_tells_the_cost_and_makes_nothing(capsys: pytest.CaptureFixture[str]):
+    path = write()
+    assert cli.main(["loop", str(path), "--runs", "3", "--dry-run"]) == 0
+    assert "6 runs alike for the noise floor, then 3 proposals: 6 runs if all are dropped" in capsys.readouterr().out
+    assert not Path("loops").exists()
+    assert not calls()
+
+
+def test_time_that_does_not_suffice_begins_nothing():
+    write()
+    looping = prepare()
+    assert "of the time are left" in looping.go(3, seconds=0.0)
+    assert not looping.state.trials
+
+
+def test_what_was_refuted_is_not_tried_again():
+    write(x=1.0)
+    looping = prepare()
+    looping.go(4)
+    tried = [(t.parent, *((k, c["to"]) for k, c in t.proposal["diff"].items())) for t in looping.state.trials]
+    assert len(tried) == len(set(tried)) == 4
+    allowed = looping.plan.policy.axes
+    for trial in looping.state.trials:
+        for key, change in trial.proposal["diff"].items():
+            axis = allowed[key]
+            assert axis.at(0.05) <= change["to"] <= axis.at(0.95), "no proposal sits on a border"
+
+
+# ---- Killed
+
+
+def child(before: bool) -> bool:
+    """Goes on in a process of its own, which is killed at its first event: whether the loop was at its end."""
+    pid = os.fork()
+    if pid == 0:
+        real = Journal.add
+
+        def add(self: Journal, event: str, **facts: object) -> dict:
+            if not before:
+                real(self, event, **facts)
+            os.kill(os.getpid(), signal.SIGKILL)
+            raise AssertionError
+
+        try:
+            looping = prepare()
+            if looping.state.trials and looping.state.open is None:
+                os._exit(0)
+            Journal.add = add  # type: ignore[method-assign]
+            looping.go(1 - len(looping.state.trials))
+        finally:
+            os._exit(1)
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+
+
+def test_killed_before_and_after_every_event_it_comes_to_the_same_and_runs_nothing_twice():
+    write(x=0.1)
+    deaths = 0
+    while not child(before=deaths % 2 == 0):
+        deaths += 1
+        assert deaths < 60
+    killed, runs = [steady(row) for row in rows() if row["event"] != "ended"], calls()
+    assert deaths >= 2 * 6, "noise, proposed, first, decided, stands, scored"
+    assert max(Counter(runs).values()) == 1, "nothing ran twice"
+    for place in ("loops", "calls.txt"):
+        os.rename(place, f"killed-{place}")
+    prepare().go(1)
+    assert [steady(row) for row in rows() if row["event"] != "ended"] == killed
+    assert sorted(calls()) == sorted(runs)
+
+
+def test_half_a_row_of_the_journal_is_cut_off():
+    write(x=0.1)
+    looping = prepare()
+    looping.go(0)
+    path = Path("loops/l/journal")
+    whole = path.read_bytes()
+    path.write_bytes(whole + b'{"event": "propo')
+    again = prepare()
+    assert again.state.noise == looping.state.noise
+    again.journal.add("ended", why="a test")
+    assert path.read_bytes().startswith(whole + b'{"event":"ended"')
+
+
+# ---- Cheats
+
+
+def drop(text: str) -> None:
+    Path("loops/l").mkdir(parents=True, exist_ok=True)
+    Path("loops/l/next_config.yaml").write_text(text)
+
+
+@pytest.mark.parametrize(
+    ("proposal", "why"),
+    [
+        ("set: {seed: 7}", "`seed` is locked and must not become 7: it is the seed"),
+        ("set: {budget: 9000}", "`budget` is locked and must not become 9000: it is the budget"),
+        ("set: {metric: other}", "`metric` is locked"),
+        ("set: {x: 100}", "`x` must be a number from 0.01 to 10, but is proposed as 100; propose a value inside"),
+        ("set: {z: 1}", "`z` (proposed: 1) is no setting of the parent; known: x, y; allowed are x, y"),
+        ("diff: {x: {from: 0.2, to: 0.3}}", "must be changed from what the parent has, 0.1"),
+        ("set: {x: 0.1}", "goes from 0.1 to itself"),
+        ("config: {x: 0.5, y: 2.0}\nrationale: a larger x", "that nothing in it names: y 1.0 -> 2.0"),
+    ],
+)  # fmt: skip
+def test_what_must_not_run_is_refused_before_anything_does(proposal: str, why: str):
+    write(x=0.1)
+    lines: list[str] = []
+    looping = prepare(lines=lines)
+    drop(proposal)
+    assert list(looping.proposer.taken()) == []
+    assert why in looping.state.refused[-1]["why"]
+    assert calls() == []
+    assert not Path("loops/l/next_config.yaml").exists(), "it was put away"
+    assert Path("loops/l/refused/r001.yaml").read_text() == proposal
+
+
+def test_a_dropped_proposal_that_is_fine_runs_next_and_is_scored():
+    write(x=0.1)
+    looping = prepare()
+    drop("set: {x: 0.9}\nrationale: nearer to 1\npredicted: {delta: 3.5, low: 1.0, high: 6.0}")
+    looping.go(1)
+    (trial,) = looping.state.trials
+    assert trial.proposal["diff"] == {"x": {"from": 0.1, "to": 0.9}}
+    assert trial.proposal["source"] == "dropped"
+    assert trial.scored["score"]["verdict"] == "hit"
+    assert Path("loops/l/proposals/p001-dropped.yaml").is_file()
+
+
+def test_check_says_what_would_be_refused(capsys: pytest.CaptureFixture[str]):
+    path = write(x=0.1)
+    Path("mine.yaml").write_text("set: {x: 0.5}")
+    assert cli.main(["loop", str(path), "--check", "mine.yaml"]) == 0
+    assert "would run, as a change of base: x 0.1 -> 0.5" in capsys.readouterr().out
+    Path("mine.yaml").write_text("set: {x: 0.011}")
+    assert cli.main(["loop", str(path), "--check", "mine.yaml"]) == 0, "within a step of ten"
+    Path("mine.yaml").write_text("set: {seed: 3}")
+    assert cli.main(["loop", str(path), "--check", "mine.yaml"]) == 64
+    assert not calls()
+
+
+def test_a_tampered_evaluator_stops_the_loop_and_what_ran_meanwhile_runs_again():
+    write(x=0.1)
+    prepare().go(0)
+    good = Path("program.py").read_text()
+    Path("program.py").write_text(good.replace("4 - 4 *", "99 - 4 *"))
+    with pytest.raises(TamperedError, match=r"program.py .* -> .*; put it back"):
+        prepare()
+    Path("program.py").write_text(good)
+    looping = prepare()
+    real = looping.arms.guarded
+
+    def tampering(job, cell):  # the program is changed while its own run is going on
+        made = real(job, cell)
+        start = made.command
+
+        def begin() -> list[str]:
+            words = start()
+            Path("program.py").write_text(good + "\n# other\n")
+            return words
+
+        made.command = begin
+        return made
+
+    looping.arms.guarded = tampering  # type: ignore[method-assign]
+    with pytest.raises(TamperedError):
+        looping.go(1)
+    assert looping.state.trials[0].first is None, "nothing was decided by it"
+    Path("program.py").write_text(good)
+    again = prepare()
+    again.go(0)
+    assert again.state.trials[0].stage == "done"
+    assert list(Path("loops/l/void").iterdir()), "the run is kept aside"
+
+
+def test_a_number_that_cannot_be_is_not_kept():
+    """The cheat of a success rate of 1,715: far better than everything, and void."""
+    write(x=0.1, program=PROGRAM.replace("score = 4", "score = 1715 if x > 0.5 else 4"))
+    looping = prepare()
+    drop("set: {x: 0.9}")
+    looping.go(1)
+    (trial,) = looping.state.trials
+    assert trial.verdict == "dropped"
+    assert "my_score must lie in -100 to 100, but is 1715" in trial.first["void"]
+
+
+def test_a_run_that_goes_on_for_longer_than_it_may_does_not_count():
+    more = "budget: 2\n"
+    longer = PROGRAM.replace('f"2,{score}"', 'f"{2 if x < 0.5 else 50},{score}"')
+    path = write(x=0.1, more=more, program=longer)
+    path.write_text(path.read_text().replace("{seed} {run}", "{seed} {run} {budget}"))
+    looping = prepare()
+    drop("set: {x: 0.9}")
+    looping.go(1)
+    (trial,) = looping.state.trials
+    assert trial.verdict == "dropped"
+    assert "its budget must be 2 steps, but it went on to step 50" in trial.first["void"]
+
+
+def test_every_event_is_documented():
+    text = journals.__doc__ or ""
+    for event in journals.FOLDS:
+        assert f"\n    {event} " in text, event

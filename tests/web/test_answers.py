@@ -1,0 +1,251 @@
+"""Do Compare, Today and Notebook say what the commands say, and do decisions write what they should, no more?"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from html import unescape
+from pathlib import Path
+
+import pytest
+
+import made_up
+from relab.advise import proposal
+from relab.comparison import build, render, tables
+from relab.comparison.task import Options
+from relab.record.run_folder import now
+from relab.runs import grouping
+from relab.web import desk, prose, remembered
+from relab.web.following import follow
+from shelves import set_meta, tree
+from web.conftest import VALUES, Served
+from where import histories
+
+# ---- Compare
+
+
+def test_the_numbers_are_those_of_relab_compare(served: Served) -> None:
+    text = unescape(served.get("/compare/result").text)
+    runs = [run for group in grouping.load(served.root) for run in group.runs]
+    result = build.compare(runs, Options())
+    for task in result.tasks:
+        for row in tables.cells(task)[1]:
+            for cell in row:
+                assert cell in text
+        for line in render.details(task):
+            assert line.partition("eval/")[0][:40] in text
+    assert tables.markdown(result) in text
+    assert tables.latex(result) in text
+
+
+def test_what_cannot_be_compared_is_said_with_its_reason(tmp_path: Path, shelf_of: Callable[..., Served]) -> None:
+    for seed in range(2):
+        made_up.run(tmp_path / f"cart-s{seed}", 100.0, seed=seed)
+        made_up.run(tmp_path / f"pend-s{seed}", -100.0, seed=seed, env="pendulum")
+    served = shelf_of()
+    keys = "&".join(f"g={group.key}" for group in served.bench.shelf.every())
+    text = served.get(f"/compare/result?{keys}").text
+    assert "Not compared, and why" in text
+
+
+@pytest.mark.parametrize("bad", ["at=nonsense", "metric=nothing", "g=nobody"])
+def test_a_question_without_an_answer_is_an_error_in_words(served: Served, bad: str) -> None:
+    assert served.get(f"/compare/result?{bad}").status_code in (400, 404)
+
+
+def test_many_configs_are_drawn_as_parallel_coordinates(tmp_path: Path, shelf_of: Callable[..., Served]) -> None:
+    for number in range(5):
+        made_up.run(
+            tmp_path / f"c{number}-s0",
+            100.0 * number,
+            seed=0,
+            algo__lr=str(1e-4 * 10**number),
+            algo__envs=str(8 * (1 + number % 2)),
+        )
+    text = shelf_of().get("/compare/result").text
+    assert text.count('class="way"') == 5
+    assert "All configs at once" in text
+
+
+def test_the_page_lists_groups_and_an_empty_folder_says_what_to_do(
+    served: Served, tmp_path: Path, shelf_of: Callable[..., Served]
+) -> None:
+    assert all(label in served.get("/compare").text for label in VALUES)
+    (tmp_path / "nothing").mkdir()
+    empty = shelf_of(tmp_path / "nothing")
+    for page, words in (
+        ("/compare", "Nothing to compare yet"),
+        ("/today", "Nothing here yet"),
+        ("/notebook", "No log yet"),
+    ):
+        assert words in empty.get(page).text
+
+
+# ---- Today
+
+
+def test_today_shows_what_ended_and_seen_makes_it_old(served: Served) -> None:
+    set_meta(served.root / "runs" / "wide-s0", heartbeat=now())
+    served.bench.shelf.refresh()
+    text = served.get("/today").text
+    assert "The last day" in text
+    assert "runs/wide-s0" in text
+    assert "wide" in served.get("/today/more").text
+    assert served.act("seen", {}).status_code == 200
+    text = served.get("/today").text
+    assert "Since your last look" in text
+    assert "runs/wide-s0" not in text
+    assert remembered.read(served.root).apart
+
+
+def test_a_question_that_waits_is_shown_with_its_cost(tmp_path: Path, shelf_of: Callable[..., Served]) -> None:
+    from relab.base.jsonl import encode, write_atomic
+
+    home = tmp_path / "clip"
+    for seed in range(2):
+        made_up.run(home / "runs" / f"a-s{seed}", 10.0, seed=seed)
+        set_meta(home / "runs" / f"a-s{seed}", created="2026-11-16T02:00:00.000Z", heartbeat="2026-11-16T02:30:00.000Z")
+    (home / "experiment.yaml").write_text("question: Is it?\n")
+    answer = {
+        "verdict": "cannot tell yet",
+        "text": "Cannot tell yet.",
+        "n": [2, 2],
+        "seeds_needed": [5, 9],
+        "names": ["a", "b"],
+    }
+    write_atomic(home / "answer.json", encode({"question": "Is it better?", "answers": [answer]}))
+    text = shelf_of().get("/today").text
+    assert "5 to 9 seeds a variant" in text
+    assert "at least 6 more runs" in text
+
+
+# ---- Notebook
+
+
+@pytest.fixture
+def log(served: Served) -> Served:
+    anchor = "<!--relab:run=runs/wide-s0 metric=eval/return_det-->"
+    (served.root / "LOG.md").write_text(
+        "# 我的笔记 <script>alert(1)</script>\n\n学习率 0.1 is too large, said https://evil.example\n\n"
+        f"It came to 123{anchor} and 400{anchor}.\n"
+    )
+    return served
+
+
+def test_the_log_is_searched_in_any_language_and_stale_numbers_are_marked(log: Served) -> None:
+    text = log.client.get("/notebook", params={"q": "学习率"}).text
+    assert "学习率 0.1 is too large" in text
+    assert "<script>alert" not in text
+    more = unescape(log.get("/notebook/more").text)
+    assert "123" in more
+    assert ">400<" in more
+
+
+def test_a_log_that_leads_out_of_the_folder_is_none(served: Served, tmp_path: Path) -> None:
+    (tmp_path.parent / "outside.md").write_text("# secret words\n")
+    (served.root / "LOG.md").symlink_to(tmp_path.parent / "outside.md")
+    assert "secret words" not in served.client.get("/notebook", params={"q": "secret"}).text.replace(
+        'value="secret', ""
+    )
+
+
+def test_an_entry_becomes_blocks_of_text() -> None:
+    kinds = [
+        block.kind
+        for block in prose.blocks(
+            "## T\n\n**Answer.** a\nb\n\n- one\n- two\n\n| a | b |\n| - | - |\n| 1 | 2 |\n\n```\nx\n```"
+        )
+    ]
+    assert kinds == ["heading", "text", "list", "table", "code"]
+
+
+@pytest.fixture
+def sick(tmp_path: Path, shelf_of: Callable[..., Served]) -> Served:
+    """A run for which relab proposes a change."""
+    shutil.copytree(histories() / "faulty" / "diverged", tmp_path / "runs" / "diverged")
+    return shelf_of()
+
+
+def proposed(served: Served) -> str:
+    import re
+
+    match = re.search(r'data-id="([0-9a-f]+)"', served.get("/notebook/more").text)
+    assert match is not None
+    return match[1]
+
+
+def test_a_proposal_is_approved_into_its_file(sick: Served) -> None:
+    before, wanted = tree(sick.root), proposed(sick)
+    assert tree(sick.root) == before
+    assert sick.act("approve", {"id": wanted}).status_code == 200
+    (path,) = sick.root.rglob(proposal.FILE)
+    loaded = proposal.load(path, sick.root / "runs")
+    assert loaded.diff
+    assert set(tree(sick.root)) - set(before) == {path.relative_to(sick.root).as_posix()}
+
+
+def test_a_proposal_is_edited_checked_and_queued(sick: Served) -> None:
+    wanted = proposed(sick)
+    (key,) = [key for key in ("algo.lr",) if key in sick.get("/notebook/more").text]
+    assert sick.act("approve", {"id": wanted, "edits": {key: "much"}}).status_code == 400
+    assert sick.act("approve", {"id": wanted, "edits": {"env.name": "pendulum"}}).status_code == 400
+    assert not [*sick.root.rglob(proposal.FILE)]
+    answer = sick.act("approve", {"id": wanted, "edits": {key: "0.002"}, "queue": True})
+    assert "queued" in answer.json()["said"]
+    (path,) = sick.root.rglob(proposal.FILE)
+    assert proposal.load(path, sick.root / "runs").diff[key]["to"] == 0.002
+    assert len([*(sick.root / "queue" / "waiting").iterdir()]) == 1
+    assert "1 waiting" in sick.get("/today").text
+
+
+def test_a_refused_proposal_is_not_shown_again_until_undone(sick: Served) -> None:
+    wanted = proposed(sick)
+    assert sick.act("refuse", {"id": wanted}).status_code == 200
+    assert wanted not in sick.get("/notebook/more").text
+    sick.act("undo", {})
+    assert wanted in sick.get("/notebook/more").text
+    assert sick.act("approve", {"id": "0" * 12}).status_code == 404
+
+
+# ---- The desk and the terminal
+
+
+def test_the_desk_answers_from_a_process_of_its_own_and_outlives_a_death() -> None:
+    import os
+    from concurrent.futures.process import BrokenProcessPool
+
+    made = desk.Desk()
+    try:
+        assert made.ask(os.getpid).result() != os.getpid()
+        with pytest.raises(BrokenProcessPool):
+            made.ask(os._exit, 3).result()
+        assert made.ask(abs, -5).result() == 5
+    finally:
+        made.close()
+
+
+def test_watch_tells_rows_evaluations_events_and_findings_until_the_run_ends(tmp_path: Path) -> None:
+    shutil.copytree(histories() / "faulty" / "diverged", tmp_path / "diverged")
+    news = list(follow(tmp_path / "diverged", pause=lambda seconds: None))
+    assert {each.kind for each in news} >= {"rows", "evaluation", "finding", "state"}
+    assert news[-1].kind == "state"
+    from relab.health.examine import examine
+
+    slugs = {finding.slug for finding in examine(tmp_path / "diverged").main}
+    assert {each.text.partition(":")[0] for each in news if each.kind == "finding"} == slugs
+
+
+def test_watch_waits_while_a_run_trains(tmp_path: Path) -> None:
+    folder = made_up.run(tmp_path / "busy", 100.0, seed=0)
+    set_meta(folder, status="running", heartbeat=now(), owner=None)
+    waits: list[float] = []
+
+    def pause(seconds: float) -> None:
+        waits.append(seconds)
+        if len(waits) == 2:
+            set_meta(folder, status="finished")
+
+    news = list(follow(folder, pause=pause))
+    assert len(waits) == 2
+    assert news[-1].text == "finished"
+    assert sum(each.kind == "evaluation" for each in news) == 2

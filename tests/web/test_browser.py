@@ -1,0 +1,248 @@
+"""Does a person get an answer by looking and clicking? The main paths in chromium, without a window.
+
+Skipped where there is no chromium. The random walk is slow: a thousand times something is hidden, zoomed, filtered or
+smoothed, and every number in every table stays what numpy makes of the same rows.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import made_up
+from browser import CHROMIUM, Browser, Page
+from relab.base.jsonl import encode
+from relab.stats import mean_over_seeds
+from relab.web import guard, serving
+from web.conftest import VALUES, two_configs
+
+pytestmark = pytest.mark.skipif(not CHROMIUM, reason="needs chromium (apt install chromium), which is not here")
+KL = "relab.charts.find(c => c.figure.dataset.metric === 'policy/kl')"
+
+
+class Site:
+    """A dashboard at a socket of this machine, in a thread."""
+
+    def __init__(self, root: Path):
+        import uvicorn
+
+        from relab.web.app import made
+
+        self.root, self.token = root, guard.new_token()
+        socket = serving.listening("127.0.0.1", 0, exactly=True)
+        self.app = made(root, self.token, "127.0.0.1", socket.getsockname()[1])
+        config = uvicorn.Config(self.app, log_level="error", lifespan="on", ws="none", timeout_graceful_shutdown=1)
+        self.server = uvicorn.Server(config)
+        self.bench = self.app.app.state.bench  # type: ignore[attr-defined]
+        self.bench.shelf.refresh()
+        self.address = serving.address("127.0.0.1", socket, self.token).rstrip("/")
+        self.thread = threading.Thread(target=self.server.run, args=([socket],))
+        self.thread.start()
+
+    def close(self) -> None:
+        self.server.should_exit = True
+        self.bench.live.end()
+        self.thread.join()
+
+    def key(self, label: str) -> str:
+        return next(group.key for group in self.bench.shelf.every() if group.label == label)
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Browser]:
+    made = Browser()
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def browser(chromium: Browser) -> Iterator[Browser]:
+    """Its pages are closed after each test: an open one holds one of the six connections that a site may have."""
+    yield chromium
+    while chromium.pages:
+        chromium.pages.pop().close()
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    root = tmp_path_factory.mktemp("served")
+    two_configs(root)
+    for name in VALUES:
+        for seed in range(5):
+            add_rows(root / "runs" / f"{name}-s{seed}", seed, 400)
+    made = Site(root)
+    yield made
+    made.close()
+
+
+def add_rows(folder: Path, seed: int, rows: int) -> None:
+    values = np.random.default_rng(seed).normal(size=rows).cumsum()
+    with open(folder / "metrics.jsonl", "ab") as file:
+        for i, value in enumerate(values):
+            file.write(
+                encode({"step": 5 * (i + 1), "axis": "agent_steps", "policy/kl": float(value), "data/updates": i + 1})
+            )
+
+
+def table(page: Page) -> dict[str, tuple[float, float, float]]:
+    """Label -> mean and interval, as the page holds them."""
+    script = """Object.fromEntries([...document.querySelectorAll("tbody.group")].map(body => {
+      const cell = body.querySelector(".mean").dataset;
+      return [body.querySelector(".name a").textContent, [cell.mean, cell.low, cell.high]]; }))"""
+    return {label: tuple(float(x) for x in row) for label, row in page.run(script).items()}  # type: ignore[misc]
+
+
+def expected() -> dict[str, tuple[float, float, float]]:
+    ends = {label: mean_over_seeds(values, (1.0, 500.0)) for label, values in VALUES.items()}
+    return {label: (float(np.mean(VALUES[label])), end.low, end.high) for label, end in ends.items()}
+
+
+def test_filter_sort_open_and_back(site: Site, browser: Browser) -> None:
+    page = browser.page()
+    page.open(f"{site.address}/runs", "document.querySelectorAll('tbody.group').length === 2")
+    assert table(page) == expected()
+    page.press("/")
+    for letter in "lr=0.1":
+        page.press(letter)
+    page.wait("document.querySelectorAll('tbody.group').length === 1")
+    assert page.run("location.search") == "?q=lr%3D0.1"
+    assert table(page) == {"narrow": expected()["narrow"]}
+    page.run("document.querySelector('tbody.group .name a').click()")
+    page.wait("location.pathname.startsWith('/group/') && window.relab && relab.charts && relab.charts[0].plot")
+    assert page.run("document.querySelector('#outcome').textContent").startswith("62")
+    assert page.errors == []
+
+
+def test_a_view_is_in_its_address(site: Site, browser: Browser) -> None:
+    page = browser.page()
+    page.open(f"{site.address}/group/{site.key('wide')}?find=kl", "relab.charts[0].plot")
+    page.wait("relab.charts.find(c => c.figure.dataset.metric === 'policy/kl')?.plot")
+    page.drag(".chart[data-metric='policy/kl'] .u-over", 0.25, 0.75)
+    page.wait(f"relab.view.from !== null && {KL}.data.lines[0].rows < 300")
+    page.run("document.querySelector('#smooth').value = 4; document.querySelector('#smooth').oninput()")
+    page.run("relab.hide('r:runs/wide-s0')")
+    address, view = page.run("location.href"), json.loads(page.run("JSON.stringify(relab.view)"))
+    other = browser.page()
+    other.open(address, "relab.charts.find(c => c.figure.dataset.metric === 'policy/kl')?.data?.lines.length")
+    assert json.loads(other.run("JSON.stringify(relab.view)")) == view
+    assert other.run("[...relab.charts[0].hidden]") == ["r:runs/wide-s0"]
+    assert other.run("relab.charts.find(c => c.figure.dataset.metric === 'policy/kl').data.lines[0].smooth.length") > 0
+    assert page.errors == other.errors == []
+
+
+def test_star_tag_and_undo_by_keys(site: Site, browser: Browser) -> None:
+    page = browser.page()
+    page.open(f"{site.address}/runs?sort=name", "document.querySelectorAll('tbody.group').length === 2")
+    for key in ("j", "s"):
+        page.press(key)
+    page.wait("document.querySelector('tbody.group .star').dataset.on === 'true'")
+    page.press("z")
+    page.wait("document.querySelector('tbody.group .star').dataset.on === 'false'")
+    assert page.errors == []
+
+
+@pytest.mark.slow
+def test_rows_of_a_run_that_trains_appear_by_themselves(site: Site, browser: Browser) -> None:
+    page = browser.page()
+    page.open(f"{site.address}/run/runs/wide-s1", "relab.charts[0].plot && document.querySelector('.live.on')")
+    page.run("document.querySelector('#find').value = 'kl'; document.querySelector('#find').oninput()")
+    page.wait("relab.charts.find(c => c.figure.dataset.metric === 'policy/kl')?.data?.lines[0].rows === 400")
+    time.sleep(2.2)  # the watcher must have looked once before the change
+    with open(site.root / "runs" / "wide-s1" / "metrics.jsonl", "ab") as file:
+        file.write(encode({"step": 3000, "axis": "agent_steps", "policy/kl": 77.0}))
+    page.wait("relab.charts.find(c => c.figure.dataset.metric === 'policy/kl').data.lines[0].y.includes(77)", 30)
+    assert page.errors == []
+
+
+SLOW = pytest.mark.slow
+
+
+@pytest.mark.parametrize(
+    ("width", "dark"),
+    [pytest.param(1440, False, marks=SLOW), pytest.param(1024, True, marks=SLOW),
+     pytest.param(390, False, marks=SLOW), (390, True)],
+)  # fmt: skip
+def test_no_page_is_wider_than_its_screen(site: Site, browser: Browser, width: int, dark: bool) -> None:
+    page = browser.page(width, 800, dark)
+    for path in ("/runs", "/today", "/notebook", f"/group/{site.key('wide')}", "/compare"):
+        page.open(site.address + path)
+        assert page.run("document.documentElement.scrollWidth") <= width, path
+    dark_paper = page.run("getComputedStyle(document.body).backgroundColor") != "rgb(255, 255, 255)"
+    assert dark_paper is dark
+
+
+def test_what_a_log_says_runs_nowhere(tmp_path: Path, browser: Browser) -> None:
+    """Every word of a run is an attack that would call alert; none does, and no policy has to stop one."""
+    attack = "<img src=x onerror=alert(1)><script>alert(2)</script>"
+    folder = made_up.run(tmp_path / "<svg onload=alert(3)>-s0", 100.0, {"command": attack, "parent": attack}, seed=0)
+    with open(folder / "metrics.jsonl", "ab") as file:
+        file.write(encode({"step": 1, "axis": "agent_steps", f"foreign/{attack}": 1.0}))
+    with open(folder / "events.jsonl", "ab") as file:
+        file.write(encode({"step": 1, "kind": "stage", "name": attack, "time": "2026-11-16T03:00:00.000Z"}))
+    site = Site(tmp_path)
+    try:
+        page = browser.page()
+        page.send("Page.addScriptToEvaluateOnNewDocument", source="window.alert = () => { window.attacked = true; };")
+        name = site.bench.shelf.every()[0].runs[0].name
+        from urllib.parse import quote
+
+        for path in ("/runs", f"/run/{quote(name)}", "/today", "/notebook"):
+            page.open(site.address + path)
+            page.run("new Promise(done => setTimeout(done, 200))")
+            assert not page.run("window.attacked"), path
+        assert page.errors == []
+    finally:
+        site.close()
+
+
+@pytest.mark.slow
+def test_a_thousand_clicks_change_no_number(site: Site, browser: Browser) -> None:
+    """Hiding, zooming, smoothing, axes and filters in any order: aggregates are numpy's on the same rows."""
+    rng = random.Random(0)
+    runs, group = browser.page(), browser.page()
+    runs.open(f"{site.address}/runs", "document.querySelectorAll('tbody.group').length === 2")
+    group.open(f"{site.address}/group/{site.key('wide')}?find=kl", "relab.charts[0].plot")
+    outcome = group.run("document.querySelector('#outcome').textContent + document.querySelector('#seeds').textContent")
+    filters: list[tuple[str, Any]] = [
+        ("", lambda seed, value: True),
+        ("seed<3", lambda seed, value: seed < 3),
+        ("outcome>60", lambda seed, value: value > 60),
+        ("wide", lambda seed, value: value > 100),
+        ("seed!=2", lambda seed, value: seed != 2),
+    ]
+    acts = [
+        lambda: group.run(f"relab.hide('r:runs/wide-s{rng.randrange(5)}')"),
+        lambda: group.run("relab.hide('g:wide')"),
+        lambda: group.run(f"relab.zoom({rng.randrange(900)}, {1000 + rng.randrange(900)})"),
+        lambda: group.run("relab.zoom(null, null)"),
+        lambda: group.run(f"relab.view.smooth = {rng.choice([0, 5, 50])}; relab.again()"),
+        lambda: group.run(f"relab.view.x = '{rng.choice(['steps', 'updates'])}'; relab.again()"),
+        lambda: group.run("document.querySelector('#log').click()"),
+    ]
+    for turn in range(1000):
+        if turn % 5:
+            rng.choice(acts)()
+            continue
+        words, fits = rng.choice(filters)
+        runs.run(f"document.querySelector('#q').value = {words!r}; document.querySelector('#filter').requestSubmit()")
+        wanted = {label: [v for seed, v in enumerate(values) if fits(seed, v)] for label, values in VALUES.items()}
+        wanted = {label: some for label, some in wanted.items() if some}
+        counts = json.dumps({label: len(some) for label, some in wanted.items()})
+        runs.wait(f"""(want => {{ const all = [...document.querySelectorAll("tbody.group")];
+          return all.length === Object.keys(want).length && all.every(b => +b.querySelector(".mean").dataset.n ===
+          want[b.querySelector(".name a").textContent]); }})({counts})""")  # fmt: skip
+        for label, (mean, low, high) in table(runs).items():
+            ends = mean_over_seeds(wanted[label], (1.0, 500.0))
+            assert mean == float(np.mean(wanted[label]))
+            assert (low, high) == (ends.low, ends.high) or (np.isnan(low) and np.isnan(ends.low))
+        now = group.run("document.querySelector('#outcome').textContent + document.querySelector('#seeds').textContent")
+        assert now == outcome
+    assert group.errors == runs.errors == []
