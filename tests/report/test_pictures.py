@@ -39,7 +39,8 @@ def test_they_hold_the_numbers_of_the_comparison(tmp_path):
     assert intervals.rows[0].values == list(HIGH)
     assert profile.rows[0].x == list(HIGH)
     assert profile.rows[0].share == [1.0, 0.8, 0.6, 0.4, 0.2]
-    assert (better.rows[0].label, better.rows[0].mid) == ("low beats hi$gh", 0.0)
+    assert (better.rows[0].label, better.rows[0].mid) == ("low", 0.0)
+    assert better.across == "probability that one of its runs beats one of hi$gh"
     assert 0 < better.rows[0].high < 0.5
 
 

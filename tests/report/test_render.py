@@ -64,13 +64,13 @@ def test_first_screen_has_all_parts(tmp_path):
     _, page, html, md = page_of(write_run(tmp_path / "run", UP), [finding])
     assert page.open == []
     first = html.split("<details>")[0]
-    for text in ("PPO on made-v1", "Learned: 10 → 400 (random 20).", "Lead finding: high-kl.", "kl is high",
-                 "policy/kl = 0.4 at 1,000 (max)", "lr: 0.1 → 0.01",
+    for text in ("PPO on made-v1", "Learned: 10 → 400 (random 20).", "high-kl", "kl is high",
+                 "policy/kl = 0.4 at step 1,000 (max)", "lr: 0.1 → 0.01",
                  "Config keys that were set", "finished; 4k of 10k steps in 8.0s", "no commit recorded",
                  "relab train ppo seed=0", 'class="spark"'):  # fmt: skip
         assert text in first
     for text in (
-        "**Learned: 10 → 400 (random 20).** Lead finding: high-kl.",
+        "**Learned: 10 → 400 (random 20).**\n",
         "**high-kl** (warning): kl is high.",
         "```\nrelab train ppo seed=0\n```",
     ):
@@ -197,8 +197,39 @@ def test_several_groups_render(tmp_path):
     axes = 2  # steps, wall time
     assert first.count('class="band"') == 2 * 2 * axes + 2 * 2, "two groups, wide and narrow, and two small curves"
     assert folded.count('class="band"') == 2 * 2, "return/mean and policy/entropy"
-    assert re.findall(r"Run (\w+-s\d)</summary>", html) == [f"{n}-s{s}" for n in ("high", "low") for s in range(5)]
+    assert re.findall(r">(\w+-s\d)</summary>", html) == [f"{n}-s{s}" for n in ("high", "low") for s in range(5)]
+    assert "Each run (10)</summary>" in html, "ten lines of names would bury what follows"
     assert "| high | 400 | all 5 seeds equal: no interval | 5 seeds × 10 episodes |" in md
+
+
+# ---- Words and tables
+
+
+def test_code_in_a_text_is_code_and_smuggles_nothing_in():
+    assert str(render.coded("raise `lr` or <b>")) == "raise <code>lr</code> or &lt;b&gt;"
+    assert str(render.coded("`<script>`")) == "`&lt;script&gt;`"
+    assert render.md("see `relab examine -v`, not `a|b`") == "see `relab examine -v`, not \\`a\\|b\\`"
+    assert render.md("`**x**`") == "\\`\\*\\*x\\*\\*\\`"
+
+
+def test_no_backtick_is_left_on_a_page(tmp_path):
+    finding = Finding("raise `lr`", slug="s", severity="warning", run="run", suggest=["lower `gamma`"])
+    _, _, html, md = page_of(write_run(tmp_path / "run", UP), [finding])
+    assert "`" not in html
+    assert "\\`" not in md
+
+
+def test_only_a_table_that_fits_stays_a_table_on_a_telephone():
+    assert render.slim(["key", "preset", "this run"], [["algo.lr", "0.003", "0.1"]])
+    assert not render.slim(["variant", "seeds", "each seed"], [["shipped", "5", "500 · 500 · 500 · 500 · 469.6"]])
+    assert not render.slim(["配置", "值"], [["第" * 20, "1"]]), "a wide sign takes two places"
+
+
+def test_the_same_advice_is_given_once(tmp_path):
+    one = Finding("a", slug="a", severity="warning", run="run", suggest=["lower the rate"])
+    two = Finding("b", slug="b", severity="warning", run="run", suggest=["lower the rate"])
+    _, _, html, _ = page_of(write_run(tmp_path / "run", UP), [one, two])
+    assert html.split("<details>")[0].count("lower the rate") == 1
 
 
 # ---- The command

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from relab.record.history import Column, History
-from relab.report import course, samples, schedule
+from relab.report import course, drawings, samples, schedule
 from relab.report.drawings import Columns, draw
 from relab.report.schedule import stage_label
 from relab.runs.grouping import Run
@@ -90,3 +91,17 @@ def test_probes_stand_beside_the_samples_with_their_iteration() -> None:
     assert part is not None
     assert part.tables[0].head == ["step", "iteration", "value/td_loss", "stability: one_minus_radius"]
     assert [row[1:] for row in part.tables[0].rows] == [["1", "1", "-"], ["2", "2", "1e-09"]]
+
+
+def test_labels_that_would_lie_over_each_other_are_one():
+    points = [(16.0, 0.8, "3"), (20.0, 0.8, "9"), (20.0, 0.801, "12")]
+    labels = drawings.together([(x * 10, y * 100, label) for x, y, label in points])
+    assert [label for _, _, label in labels] == ["3", "9, 12"]
+
+
+def test_a_timeline_fits_a_telephone():
+    decisions = {"penalty": [(1, word) for word in drawings.OUTCOMES]}
+    plan = drawings.Plan("curriculum", [(0, 2, "15")])
+    wide, narrow = (drawings.timeline(drawings.Timeline("survival", 2, [], [plan], decisions), w) for w in (760, 380))
+    assert max(map(float, re.findall(r'<text x="([\d.]+)"', narrow))) <= 380
+    assert wide.count("<text") == narrow.count("<text"), "nothing is left out"

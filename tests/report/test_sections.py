@@ -6,6 +6,7 @@ import json
 import math
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import small_runs as runs
@@ -14,7 +15,8 @@ from relab.base.jsonl import RecordError, encode
 from relab.health.engine import NotChecked
 from relab.health.rule import Finding
 from relab.record import clock
-from relab.report import course, curves, render, sections, tables, words
+from relab.record.history import Column
+from relab.report import content, course, curves, render, sections, tables, words
 from relab.report.page import Facts
 from relab.report.parts import ConfigChanges
 from relab.report.share import Cleaner
@@ -124,7 +126,7 @@ def test_broken_files_are_reported_not_raised(tmp_path):
 def test_one_seed_has_no_interval(tmp_path):
     (outcome,) = sections.build(write_run(tmp_path / "run", UP)).outcome
     assert (outcome.value, outcome.seeds, outcome.episodes) == ("400", 1, "10")
-    assert outcome.sure.startswith("1 seed: no interval; over its episodes ± 0.6667")
+    assert outcome.sure.startswith("no interval from one seed; over its episodes ± 0.6667")
 
 
 def test_seeds_are_one_group_with_an_interval_and_a_band(tmp_path):
@@ -196,7 +198,7 @@ def test_metrics_have_a_slope_with_its_error(tmp_path):
     row = next(row for row in core.tables[0].rows if row[0].endswith("(return/mean)"))
     assert row[:5] == ["training return (return/mean)", "105", "10", "105", "82.5"]
     assert row[5].startswith("5 ± ")
-    assert row[6:] == ["10", ""]
+    assert row[6:] == ["10"], "no column for values that are not finite, where all are"
 
 
 def test_nan_is_counted_and_not_averaged(tmp_path):
@@ -332,11 +334,30 @@ def test_no_interval_and_no_band_leaves_what_is_possible(tmp_path):
 def test_an_evaluation_of_500_has_no_interval_above_it(tmp_path):
     data = cartpoles(tmp_path, (495.0,), spread=5.0)
     rows = next(part for part in data.sections if part.title == "Evaluations").tables[0].rows
-    assert rows[-1][4] == "[491.2, 498.8]"
+    assert rows[-1][3] == "[491.2, 498.8]"
     data = cartpoles(tmp_path / "b", (499.0,), spread=1.0)
     rows = next(part for part in data.sections if part.title == "Evaluations").tables[0].rows
-    assert rows[-1][4].startswith("[498.2, ")
-    assert float(rows[-1][4].strip("[]").split(", ")[1]) <= 500
+    assert rows[-1][3].startswith("[498.2, ")
+    assert float(rows[-1][3].strip("[]").split(", ")[1]) <= 500
+
+
+def test_evaluations_that_say_the_same_are_one_row():
+    rows = [["0", "20", "9"], ["10", "20", "500"], ["20", "20", "500"], ["30", "20", "500"], ["40", "20", "9"]]
+    assert tables.together(rows) == [rows[0], ["10 to 30 (3 times)", "20", "500"], rows[4]]
+
+
+def test_what_is_missing_is_told_of_a_run_only_where_there_are_several():
+    one = [NotChecked("a", "run", "time/sps"), NotChecked("b", "run", "time/sps")]
+    assert tables.unchecked(one).head == ["missing", "rules that need it"]
+    assert tables.unchecked(one).rows == [["time/sps", "a, b"]]
+    both = [*one, NotChecked("a", "other", "time/sps")]
+    assert tables.unchecked(both).head == ["missing", "rules that need it"], "all lack it"
+    assert tables.unchecked([*both, NotChecked("c", "other", "value/loss")]).rows[-1] == ["value/loss", "c", "other"]
+
+
+def test_large_counters_have_no_exponent():
+    column = Column(np.arange(20), np.linspace(1e5, 1.32e6, 20))
+    assert tables.metric_row("data/sim_steps", column)[1:4] == ["1.32M", "100,000", "1.32M"]
 
 
 def test_returns_outside_of_what_the_environment_says_are_not_cut(tmp_path):
@@ -370,6 +391,34 @@ def test_each_environment_has_a_panel_and_a_card_of_its_own(tmp_path):
     assert page.index('class="low"') < page.index("<h2>Findings</h2>") < page.index('class="side"'), "no empty column"
     assert page.count("<h3>") == 2
     assert "CartPole-v1: last evaluated return" in page
+
+
+def write_grid(folder: Path) -> Path:
+    """Two step sizes on two environments, five seeds each; the runs' names say nothing."""
+    arms = [("Pendulum-v1", 0.1), ("CartPole-v1", 0.2), ("CartPole-v1", 0.1), ("Pendulum-v1", 0.2)]
+    random = {"return_mean": 20.0, "return_std": 8.0, "n": 100}
+    meta = {"spec": {"random": random, "reward_low": 1.0, "reward_high": 1.0, "horizon": 500}}
+    for i, (env, lr) in enumerate(arms):
+        for seed in range(5):
+            config = {"algo": {"name": "ppo", "lr": lr}, "env": {"name": env}}
+            write_run(folder / f"{i}{seed}x", [v + lr * seed for v in UP], seed=seed, config=config, meta=meta)
+    return folder
+
+
+def test_a_config_has_one_short_name_and_one_colour_in_all_panels(tmp_path):
+    folder = write_grid(tmp_path / "grid")
+    data = sections.build(folder, content.content([folder]))
+    named = [{group.label: group.place for group in panel.curve.groups} for panel in data.panels]
+    assert named[0] == named[1]
+    assert sorted(named[0]) == ["lr=0.1", "lr=0.2"]
+    compared = [part for part in data.sections if part.title == "Comparison"]
+    for part in compared:
+        assert {(row.label, row.place) for drawn in part.figures for row in drawn.rows} <= set(named[0].items())
+        assert "on CartPole-v1, lr" not in str((part.lines, part.tables)), "the heading says it"
+    assert compared[-1].figures[0].title == "2 environments"
+    assert compared[-1].tables[0].rows[0][0] in named[0], "no hash of the settings"
+    fired = sections.examined(Facts([Finding("m", run="00x", slug="s")]), grouping.load(folder)).fired
+    assert fired[0].where == "ppo on Pendulum-v1, lr=0.1, seed 0"
 
 
 def test_what_is_missing_is_told_once_for_all_rules_and_runs():

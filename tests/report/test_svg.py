@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
 import xml.etree.ElementTree as ET
@@ -17,7 +18,7 @@ NAN = math.nan
 
 def data(*groups, **more):
     bundles = [curves.Bundle(f"g{i}", lines, None) for i, lines in enumerate(groups)]
-    plain = curves.Curve("eval/return_det", "", "return", "agent_steps", [], None, None, bundles, ["steps"], "no")
+    plain = curves.CurveFigure("eval/return_det", "", "return", "agent_steps", [], None, None, bundles, ["steps"], "no")
     return replace(plain, **more)
 
 
@@ -63,18 +64,37 @@ def test_a_flat_line_below_random_is_shown_as_one():
     assert "ceiling" not in figure, "so far off that the line would be one with the axis"
 
 
-def heights(figure: str) -> list[float]:
-    return sorted(float(e.get("y")) for e in drawn(figure, "over"))
-
-
 def test_no_name_in_the_picture_covers_another():
     levels = [curves.Level("solved", 475.0), curves.Level("ceiling", 500.0), curves.Level("random", 22.2)]
     for at in (430.0, 450.0, 475.0):
         figure = svg.curve(
             data([line([20, at, 500])], levels=levels, onset=curves.Onset(2, "peak-then-collapse (run)"))
         )
-        apart = [b - a for a, b in zip(heights(figure), heights(figure)[1:])]
-        assert min(apart) >= 13
+        heights = sorted(float(e.get("y")) for e in drawn(figure, "level"))
+        assert min(b - a for a, b in itertools.pairwise(heights)) >= 13
+
+
+@pytest.mark.parametrize("width", [380, 760])
+def test_no_name_lies_over_a_curve(width):
+    """Levels are named to the right of all points and inside the picture, an onset above them."""
+    levels = [curves.Level("random", -1172.7), curves.Level("ceiling", 0.0)]
+    onset = curves.Onset(1, "diverged")
+    figure = svg.curve(data([line([-1100, -30, -100, -1172])], levels=levels, onset=onset), width)
+    points = [tuple(map(float, p.split())) for p in re.split("[ML]", drawn(figure, "seed")[0].get("d"))[1:]]
+    names = drawn(figure, "level")
+    assert [e.text for e in names] == ["ceiling 0", "random -1,173"]
+    assert min(float(e.get("x")) for e in names) > max(x for x, _ in points)
+    assert max(float(e.get("x")) + 6.4 * len(e.text) for e in names) <= width
+    (began,) = drawn(figure, "began")
+    assert 10 <= float(began.get("y")) < min(y for _, y in points), "over the frame, and not cut"
+
+
+@pytest.mark.parametrize(
+    ("heights", "expected"),
+    [([10, 12, 50], [10, 23, 50]), ([58, 60], [47, 60]), ([], []), ([30, 30, 30], [30, 43, 56]), ([-9], [0])],
+)
+def test_spread(heights, expected):
+    assert svg.spread(heights, 0, 60) == expected
 
 
 def test_a_name_that_would_be_cut_is_told_without_its_run():
@@ -158,33 +178,38 @@ def places(path):
 
 @pytest.mark.parametrize(("last", "name"), [(90, "wall time (s)"), (600, "wall time (min)"), (9000, "wall time (h)")])
 def test_by_wall_time(last, name):
-    figure = svg.curve(data([timed([1, 2, 3], [0, last / 3, last])]), view=svg.View("time"))
+    figure = svg.curve(data([timed([1, 2, 3], [0, last / 3, last])]), view=svg.Look("time"))
     assert name in texts(figure)
     left, middle, right = places(drawn(figure, "seed")[0].get("d"))
     assert (middle - left) / (right - left) == pytest.approx(1 / 3, abs=0.01)
 
 
 def test_by_updates():
-    assert "optimiser steps" in texts(svg.curve(data([timed([1, 2, 3], [0, 1, 2])]), view=svg.View("updates")))
+    assert "optimiser steps" in texts(svg.curve(data([timed([1, 2, 3], [0, 1, 2])]), view=svg.Look("updates")))
 
 
 def test_log_y_spaces_by_ratio():
-    figure = svg.curve(data([line([1, 100, 10_000])]), view=svg.View(log_y=True))
+    figure = svg.curve(data([line([1, 100, 10_000])]), view=svg.Look(log_y=True))
     heights = [float(v) for v in re.findall(r"[\d.]+ ([\d.]+)", drawn(figure, "seed")[0].get("d"))]
     assert heights[0] - heights[1] == pytest.approx(heights[1] - heights[2], abs=0.2)
     assert "evaluated return, log" in texts(figure)
 
 
 def test_what_a_log_axis_cannot_show_is_a_gap_or_left_out():
-    figure = svg.curve(data([line([1, 0, 100, 200])]), view=svg.View(log_y=True))
+    figure = svg.curve(data([line([1, 0, 100, 200])]), view=svg.Look(log_y=True))
     assert (len(drawn(figure, "nan")), drawn(figure, "seed")[0].get("d").count("M")) == (1, 1)
-    across = svg.curve(data([line([1, 2, 3, 4], [0, 10, 100, 1000])]), view=svg.View(log_x=True))
+    across = svg.curve(data([line([1, 2, 3, 4], [0, 10, 100, 1000])]), view=svg.Look(log_x=True))
     assert len(places(drawn(across, "seed")[0].get("d"))) == 3, "log of step 0 is nowhere"
 
 
 @pytest.mark.parametrize(
     ("low", "high", "expected"),
-    [(0.9, 1100, [1, 10, 100, 1000]), (3, 60, [5, 10, 20, 50]), (1e-12, 1, [1e-12, 1e-9, 1e-6, 1e-3, 1])],
+    [
+        (0.9, 1100, [1, 10, 100, 1000]),
+        (3, 60, [5, 10, 20, 50]),
+        (4e-7, 0.03, [1e-6, 1e-5, 1e-4, 1e-3, 1e-2]),
+        (1e-12, 1, [1e-12, 1e-9, 1e-6, 1e-3, 1]),
+    ],
 )
 def test_log_ticks(low, high, expected):
     assert svg_scale.log_ticks(low, high) == pytest.approx(expected)
@@ -193,8 +218,7 @@ def test_log_ticks(low, high, expected):
 def test_levels_do_not_cover_each_other():
     levels = [curves.Level("solved", 2.98), curves.Level("ceiling", 3.0), curves.Level("far", 1e9)]
     figure = svg.curve(data([line([1, 2, 3])], levels=levels))
-    labels = {e.text: e.get("text-anchor") for e in ET.fromstring(figure).iter() if e.get("class") == "over"}
-    assert labels == {"solved 2.98, ceiling 3": "end"}, "a level far away would flatten the curve"
+    assert [e.text for e in drawn(figure, "level")] == ["ceiling 3", "solved 2.98"], "one far away would flatten it"
 
 
 def test_the_reference_is_grey_with_its_level():
@@ -207,7 +231,22 @@ def test_the_reference_is_grey_with_its_level():
 
 def test_the_legend_stays_short():
     curve = data(*[[line([1, 2])] for _ in range(13)])
-    assert [each["text"] for each in svg.legend(curve)][9:] == ["g9: one run", "and 3 more configs"]
+    assert [each["text"] for each in svg.legend(curve)][9:] == ["g9", "and 3 more configs", "one run each"]
+
+
+def test_what_all_lines_mean_is_said_once():
+    band = curves.Band([0, 1], [1, 2], [0, 1], [2, 3], "mean, n = 5 seeds")
+    groups = [curves.Bundle(name, [line([1, 2])] * 5, band) for name in "ab"]
+    said = [each["text"] for each in svg.legend(data(groups=groups))]
+    assert said == ["a", "b", "thick: mean, n = 5 seeds; thin: 5 runs"]
+    said = [each["text"] for each in svg.legend(data(groups=[*groups, curves.Bundle("c", [line([1, 2])], None)]))]
+    assert said[2] == "c: one run"
+
+
+def test_a_group_keeps_the_colour_it_is_given():
+    group = curves.Bundle("b", [line([1, 2])], None, place=2)
+    assert drawn(svg.curve(data(groups=[group])), "seed")[0].get("stroke") == svg_scale.COLOURS[2]
+    assert svg.legend(data(groups=[group]))[0]["colour"] == svg_scale.COLOURS[2]
 
 
 def test_dots_keep_inside_and_leave_out_what_is_no_number():

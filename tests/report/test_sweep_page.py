@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from relab.report import svg_sweep, sweep_page
+from relab.report import content, render, sections, svg_sweep, sweep_page
+from report.made import write_run
 
 
 def row(a, b, mean, **more) -> dict:
@@ -85,3 +86,26 @@ def test_the_folder_of_its_runs_finds_it_too(tmp_path: Path):
     sweep["trials"] = sweep["trials"][:3]
     (tmp_path / "sweep.json").write_text(json.dumps(sweep))
     assert sweep_page.build(tmp_path / "runs").text == "Which? Best of 4."
+
+
+FRESH = "Best of 4 trials: lr=0.01, return 496.3 on the 5 seeds that chose it and 499.1 [492.9, 500] on 5 fresh ones: "
+
+
+def swept(folder: Path, text: str) -> Path:
+    for lr in (0.1, 0.2):
+        for seed in range(5):
+            config = {"algo": {"name": "ppo", "lr": lr}}
+            write_run(folder / "runs" / f"{lr}-s{seed}", (10.0, 400.0), seed=seed, config=config)
+    (folder / sweep_page.FILE).write_text(json.dumps(body(text=text)).replace("NaN", '"NaN"'))
+    return folder
+
+
+def test_the_first_sentence_is_about_fresh_seeds_and_the_winner_is_not_pooled(tmp_path):
+    folder = swept(tmp_path / "sweep", FRESH + "the choice flattered it by 3. 1 of 3 others are clearly worse.")
+    data = sections.build(folder, content.content([folder]))
+    assert data.first.sentence == "Best of 4 trials: lr=0.01, return 499.1 [492.9, 500] on 5 fresh seeds."
+    assert data.first.detail == "1 of 3 others are clearly worse."
+    assert "Comparison" not in [part.title for part in data.sections], "it would pool them with those that chose it"
+    page = render.html(data)
+    assert page.count('<figure class="shots">') == 2, "map and axes, each for wide and narrow pages"
+    assert "What each axis does</summary>" in page

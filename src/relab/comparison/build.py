@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -19,6 +19,7 @@ from relab.config.base import require
 from relab.config.views import config_hash, flatten
 from relab.runs import grouping, identity
 from relab.runs.grouping import Group, Run
+from relab.runs.naming import task_names
 from relab.runs.verdict import RETURNS, is_return
 
 
@@ -252,9 +253,21 @@ def over_tasks(tasks: Sequence[Task]) -> tuple[list[Standing], list[str]]:
                     scores.setdefault(way(arm), {}).setdefault(task.env, []).append(scale.score(values))
         chosen, envs = _shared({name: set(of_tasks) for name, of_tasks in scores.items() if name})
         if chosen:
-            arrays = {name: [np.concatenate(scores[name][env]) for env in envs] for name in chosen}
+            called = _called(chosen, way, [task for task, _ in scaled])
+            arrays = {called[name]: [np.concatenate(scores[name][env]) for env in envs] for name in chosen}
             return profile.profile(arrays), [*notes, ", ".join(envs), *([say] if say else [])]
     return [], [*notes, "no two variants ran on the same two tasks, so there is no profile over tasks"]
+
+
+def _called(chosen: Sequence[str], way: Callable[[Arm], str], tasks: Sequence[Task]) -> dict[str, str]:
+    """A name to read for each variant: what it is called in its tasks, where they agree; else the one it has."""
+    labels: dict[str, set[str]] = {}
+    for task in tasks:
+        names = task_names([arm.label for arm in task.arms], task.env)
+        for arm in task.arms:
+            labels.setdefault(way(arm), set()).add(names[arm.label])
+    called = {name: next(iter(labels[name])) if len(labels[name]) == 1 else name for name in chosen}
+    return called if len(set(called.values())) == len(called) else {name: name for name in chosen}
 
 
 def _shared(ran: Mapping[str, set[str]]) -> tuple[list[str], list[str]]:

@@ -131,7 +131,9 @@ def change_text(change: Change) -> str:
     """lr x12 for numbers of one sign; KEY a → b for the rest."""
     key = change.key.rpartition(".")[2]
     if is_number(change.a) and is_number(change.b) and change.a * change.b > 0:
-        return f"{key} x{change.b / change.a:.3g}"
+        times = change.b / change.a
+        if 0.001 <= times <= 1000:  # x3.33e+08 would say less than the two values
+            return f"{key} x{times:.3g}"
     return f"{key} {shown(change.a)} → {shown(change.b)}"
 
 

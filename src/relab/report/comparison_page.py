@@ -2,30 +2,69 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from relab.comparison import render, tables
 from relab.comparison.build import Result
 from relab.report import words
-from relab.report.first import environments
-from relab.report.parts import Section, section, table
+from relab.report.first import colour_places
+from relab.report.parts import Section, Table, section, table
 from relab.report.pictures import of_task, over_tasks
 from relab.runs.grouping import Group
+from relab.runs.naming import task_names
 
 
 def sections(result: Result, groups: Sequence[Group] = ()) -> list[Section]:
     """As report.sections takes them, in the colours of the groups; empty where nothing can be compared."""
     parts = []
-    some = environments(list(groups)).values()  # each has its own figure on the first screen, with colours of its own
-    places = {id(run): place for each in some for place, group in enumerate(each) for run in group.runs}
+    colours = colour_places(groups)
+    places = {id(run): colours[id(group)] for group in groups for run in group.runs}
     for task in result.tasks:
-        head, rows = tables.cells(task)
+        head, rows = _without_empty(*tables.cells(task))
         details = [line for line in render.details(task) if not line.startswith("declared")]  # the caption says it
         lines = [*details, *(f"note: {note}" for note in dict.fromkeys(task.notes))]
-        lines += render.over_all(result) if task is result.tasks[-1] else []
         drawn = of_task(task, places)
-        drawn += [over_tasks(result.profile)] if task is result.tasks[-1] and len(result.profile) > 1 else []
         code, name = task.measure.metric, words.metric(task.measure.metric)
         head, caption = [word.replace(code, name) for word in head], tables.caption(task).replace(code, name)
-        parts.append(section("Comparison", lines, [table(head, rows, caption)], figures=drawn))
-    return parts
+        names = task_names([arm.label for arm in task.arms], task.env)
+        compared = table(_named(head, names), [_named(row, names) for row in rows], _named([caption], names)[0])
+        parts.append(section("Comparison", _named(lines, names), [compared], figures=drawn))
+    return [*parts, *_over_tasks(result, parts)]
+
+
+def _over_tasks(result: Result, parts: list[Section]) -> list[Section]:
+    """What concerns all tasks together: below the only one, else apart, in the colours that its variants have there."""
+    lines = render.over_all(result)
+    if len(parts) < 2 or len(result.profile) < 2:
+        if parts:
+            parts[-1].lines.extend(lines)
+        return []
+    known = {row.label: row.place for part in parts for drawn in part.figures for row in drawn.rows}
+    rest, drawn = lines[len(render.profile_lines(result)) :], over_tasks(result.profile, known)
+    return [section("Comparison", rest, [_standings(result)], figures=[drawn])]
+
+
+def _standings(result: Result) -> Table:
+    """The numbers of the profile over tasks."""
+    first = result.profile[0]
+    head = ["variant", "runs", "mean score", *(f"at least {share.tau:g}" for share in first.shares[1:])]
+    rows = [[s.label, str(s.runs), f"{s.mean:.2f}", *(render.interval(x) for x in s.shares[1:])]
+            for s in result.profile]  # fmt: skip
+    notes = "".join(f"; {note}" for note in result.profile_notes)
+    return table(head, rows, f"Share of runs at or above a score (0 random, 1 highest) in {first.tasks} tasks{notes}")
+
+
+def _without_empty(head: list[str], rows: list[list[str]]) -> tuple[list[str], list[list[str]]]:
+    """Columns in which no row has anything to say are left out."""
+    kept = [i for i in range(len(head)) if any(row[i] != "-" for row in rows)]
+    return [head[i] for i in kept], [[row[i] for i in kept] for row in rows]
+
+
+def _named(texts: Sequence[str], names: Mapping[str, str]) -> list[str]:
+    """With the short names of this task's variants, also where a long one was cut in the middle."""
+    changed = {render.short(label): name for label, name in names.items() if name != label}
+    changed |= {label: name for label, name in names.items() if name != label}
+    said = list(texts)
+    for label in sorted(changed, key=len, reverse=True):
+        said = [text.replace(label, changed[label]) for text in said]
+    return said

@@ -14,7 +14,7 @@ from relab.comparison.task import Options
 from relab.formats.read.find import LoadedRuns, find, load_all
 from relab.formats.read.hints import Hints
 from relab.health.examine import Report, examine_loaded
-from relab.report import comparison_page
+from relab.report import comparison_page, sweep_page
 from relab.report.page import Facts
 from relab.runs import grouping, together
 
@@ -40,7 +40,8 @@ def content(
     facts = merged([examined(read[folder], folder, against, hints(folder), earlier) for folder in folders])
     runs = together.below(folders, read.__getitem__)  # what could not be read is in what was examined
     groups = grouping.grouped(runs.runs)
-    if len(groups) > 1:
+    swept = [folder for folder in folders if sweep_page.build(folder)]  # its page compares the trials, and apart from
+    if len(groups) > 1 and not swept:  # the seeds that chose the winner those that did not
         compared = build.compare(runs.runs, Options(), pairs.declared(folders), runs.origins)
         facts = replace(facts, more=comparison_page.sections(compared, groups))
     return replace(facts, groups=groups)

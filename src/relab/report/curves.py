@@ -23,6 +23,7 @@ from relab.record.clock import running
 from relab.record.history import History
 from relab.report.parts import LEFT_OUT
 from relab.runs.grouping import Group, Run
+from relab.runs.naming import task_names
 from relab.runs.verdict import is_return
 from relab.stats import LEAST, mean_over_seeds
 
@@ -66,6 +67,7 @@ class Bundle:
     label: str
     lines: list[Line]
     band: Band | None
+    place: int | None = field(default=None, metadata=LEFT_OUT)  # of its colour; None: its place in the figure
 
 
 @dataclass(frozen=True)
@@ -97,7 +99,7 @@ class Onset:
 
 
 @dataclass(frozen=True)
-class Curve:
+class CurveFigure:
     """One metric of all groups, with what it is held against; `xs` are the axes that every line has."""
 
     metric: str
@@ -111,6 +113,7 @@ class Curve:
     xs: list[str]
     log_y: str  # yes, offer or no
     healthy: list[Stretch] | None = field(default=None, metadata=LEFT_OUT)  # of the first run's algorithm
+    title: str | None = field(default=None, metadata=LEFT_OUT)  # the environment, where a page has several
 
     @property
     def lines(self) -> list[Line]:
@@ -123,7 +126,7 @@ class Panel:
 
     env: str
     places: list[int]
-    curve: Curve
+    curve: CurveFigure
 
 
 def curve(
@@ -132,7 +135,7 @@ def curve(
     findings: Sequence[Finding] = (),
     reference: Run | None = None,
     called: str = "reference",
-) -> Curve:
+) -> CurveFigure:
     """One metric of all groups, by default what they are judged by: lines, bands, levels, onset of the lead finding."""
     runs = [run for group in groups for run in group.runs]
     metric = metric or lead_metric(runs)
@@ -141,7 +144,7 @@ def curve(
     limits = possible(metric, runs)
     bundles, heights = [_bundle(group, metric, limits) for group in groups], levels(runs) if is_return(metric) else []
     unit = entry.unit if entry else ""
-    return Curve(
+    return CurveFigure(
         metric,
         entry.meaning if entry else "",
         unit,
@@ -154,6 +157,13 @@ def curve(
         log_y(metric, unit, bundles, heights),
         (healthy_stretches(runs[0], metric) or None) if runs and not is_return(metric) else None,
     )
+
+
+def named(data: CurveFigure, env: str, places: Sequence[int]) -> CurveFigure:
+    """With the names of its groups as they stand below a heading that names the environment, and their colours."""
+    names = task_names([group.label for group in data.groups], env)
+    some = [replace(group, label=names[group.label], place=at) for group, at in zip(data.groups, places, strict=True)]
+    return replace(data, groups=some, title=env)
 
 
 def lead_metric(runs: Sequence[Run]) -> str:
@@ -235,7 +245,7 @@ def log_y(metric: str, unit: str, bundles: Sequence[Bundle], heights: Sequence[L
     everything = [*values, *(level.value for level in heights)]
     if not values or min(everything) <= 0 or max(values) / min(values) <= LOG_SPAN:
         return "no"
-    return "offer" if unit in LINEAR_UNITS or is_return(metric) else "yes"
+    return "offer" if unit in LINEAR_UNITS or metric == "policy/entropy" or is_return(metric) else "yes"
 
 
 # ---- Levels, onset, band

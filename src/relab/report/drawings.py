@@ -19,6 +19,8 @@ OUTCOMES = {"advance": "#009E73", "success_progress": "#56B4E9", "progress": "#5
             "frozen": GREY, "failure_hold": "#D55E00", "rollback": "#CC79A7"}  # fmt: skip
 BANDS = ("#0072B2", "#56B4E9")
 LEFT, RIGHT = 54, 14
+BESIDE = 74  # left of a timeline, for the names of plans and gates
+KEY = 130  # width of a key of its legend
 
 
 @dataclass(frozen=True)
@@ -137,11 +139,11 @@ def frame(x: Scale, y: Scale, across: str, up: str) -> str:
 # ---- Timeline
 
 
-def timeline(data: Timeline) -> str:
+def timeline(data: Timeline, width: int = 760) -> str:
     """Bands of stages, survival with its interval, the lowest episode, and what each gate decided."""
-    bands, gates, width = data.bands, data.decisions, 760
+    bands, gates = data.bands, data.decisions
     low = 40 + 22 * len(bands)
-    x, y = Scale(0, data.end, LEFT, width - RIGHT), Scale(0, 1, low + 160, low)
+    x, y = Scale(0, data.end, BESIDE, width - RIGHT), Scale(0, 1, low + 160, low)
     parts = [_band(band, 24 + 22 * k, x) for k, band in enumerate(bands)]
     parts.append(frame(x, y, "iteration", data.name))
     for row in data.rows:
@@ -158,10 +160,12 @@ def timeline(data: Timeline) -> str:
         parts += [disc(x(at), foot + 18 * k, 5, OUTCOMES.get(said, GREY), f"{gate}, {at}: {said}") for at, said in rows]
     foot += 18 * len(gates)
     said = list(dict.fromkeys(said for rows in gates.values() for _, said in rows))
+    across = max(1, (width - BESIDE) // KEY)
     for k, word in enumerate(said):
-        at = LEFT + 6 + 130 * k
-        parts += [disc(at, foot + 6, 5, OUTCOMES.get(word, GREY)), text(at + 10, foot + 10, word)]
-    return drawing(width, int(foot + 24), "timeline of the schedule", "".join(parts))
+        at, height = BESIDE + 6 + KEY * (k % across), foot + 6 + 16 * (k // across)
+        parts += [disc(at, height, 5, OUTCOMES.get(word, GREY)), text(at + 10, height + 4, word.replace("_", " "))]
+    rows_of_keys = -(-len(said) // across)
+    return drawing(width, int(foot + 8 + 16 * rows_of_keys), "timeline of the schedule", "".join(parts))
 
 
 def _band(band: Plan, top: float, x: Scale) -> str:
@@ -241,6 +245,19 @@ def dots(data: Dots) -> str:
     pad = (high - low) * 0.08 or abs(high) * 0.1 or 1.0
     x, y = Scale(low - pad, high + pad, LEFT, width - RIGHT), Scale(0, 1, height - 44, 22)
     parts = [frame(x, y, data.across, data.up)]
-    for a, b, label in points:
-        parts += [disc(x(a), y(b), 3.5, COLOURS[0], label), text(x(a) + 5, y(b) - 4, label, size=9)]
+    parts += [disc(x(a), y(b), 3.5, COLOURS[0], label) for a, b, label in points]
+    names = together([(x(a) + 5, y(b) - 4, label) for a, b, label in points])
+    parts += [text(min(a, x.end - 5 * len(label)), b, label, size=9) for a, b, label in names]
     return drawing(width, height, f"{data.up} against {data.across}", "".join(parts))
+
+
+def together(labels: Sequence[tuple[float, float, str]]) -> list[tuple[float, float, str]]:
+    """Labels that would lie over each other as one: 9, 12."""
+    placed: list[tuple[float, float, str]] = []
+    for x, y, label in labels:
+        near = next((i for i, (a, b, _) in enumerate(placed) if abs(a - x) < 16 and abs(b - y) < 9), None)
+        if near is None:
+            placed.append((x, y, label))
+        else:
+            placed[near] = (*placed[near][:2], f"{placed[near][2]}, {label}")
+    return placed

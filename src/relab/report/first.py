@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,7 +17,9 @@ from relab.health.rule import Finding
 from relab.record.history import History
 from relab.report import replication_page, sweep_page, words
 from relab.report.changes import base_of, likely
+from relab.report.svg_scale import COLOURS
 from relab.runs.grouping import Group
+from relab.runs.naming import task_names
 from relab.runs.sentences import brief_sentence, finals, group_sentence, many_sentence
 
 MANY = 3  # groups up to which each gets its own words
@@ -24,6 +27,7 @@ FEW_CHANGES = 4  # settings; groups that differ in more are different experiment
 UNWELL = ("part", "lost", "unstable", "flat", "not", "worse", "broken")  # verdicts that ask for a cause
 INTERVAL = re.compile(r" \[[^\[\]]*\]")
 DETAIL = re.compile(r" \((?P<detail>[^()]*;[^()]*)\)")  # what the numbers of an answer are, and how sure they are
+FRESH = re.compile(r" \S+ on the \d+ seeds that chose it and(.*?) on (\d+) fresh ones: .*")
 SENTENCE = re.compile(r"(?<=[.!?]) +(?=[A-Z0-9])")
 
 
@@ -49,12 +53,13 @@ def first(path: Path, groups: list[Group], findings: list[Finding], reference: H
     if swept:
         said, *rest = SENTENCE.split(swept.text)
         question, said, *rest = (said, *rest) if said.endswith("?") and rest else ("", said, *rest)
+        said = FRESH.sub(r"\1 on \2 fresh seeds.", said)  # the winner's table has the seeds that chose it
         return First(task, about, question, words.in_text(said), words.in_text(" ".join(rest)), "")
     if len(groups) > 1:
         return First(task, about, "", _briefly(groups), "", causes)
-    cause = cause_of(groups[0], findings, reference)
+    cause = likely_cause(groups[0], findings, reference)  # the lead finding stands on the page as the first of them
     said = INTERVAL.sub("", _so_far(groups[0]))
-    return First(task, about, "", f"{said}.", "", f"{cause[:1].upper()}{cause[1:]}." if cause else "")
+    return First(task, about, "", f"{said}.", "", f"Likely cause: {cause}." if cause else "")
 
 
 def shortened(text: str) -> tuple[str, str]:
@@ -70,10 +75,10 @@ def shortened(text: str) -> tuple[str, str]:
 def task_of(groups: list[Group]) -> str:
     """PPO on CartPole-v1; several by name, many by their number."""
     flats = [flatten(group.config) for group in groups]
-    algos = list(dict.fromkeys(str(flat["algo.name"]).upper() for flat in flats if flat.get("algo.name")))
+    algos = list(dict.fromkeys(words.algorithm(str(flat["algo.name"])) for flat in flats if flat.get("algo.name")))
     envs = environments(groups)
-    words = [_few(algos, "algorithms"), _few([env for env in envs if env], "environments")]
-    return " on ".join(word for word in words if word)
+    both = [_few(algos, "algorithms"), _few([env for env in envs if env], "environments")]
+    return " on ".join(word for word in both if word)
 
 
 def environments(groups: list[Group]) -> dict[str, list[Group]]:
@@ -82,6 +87,18 @@ def environments(groups: list[Group]) -> dict[str, list[Group]]:
     for group in groups:
         parts.setdefault(env_of(group), []).append(group)
     return parts
+
+
+def colour_places(groups: Sequence[Group]) -> dict[int, int]:
+    """The place of each group's colour, by its identity: one config has one colour in all environments."""
+    order: dict[str, int] = {}
+    colours, within = {}, {}
+    for env, some in environments(list(groups)).items():
+        names = task_names([group.label for group in some], env)
+        for place, group in enumerate(some):
+            colours[id(group)] = order.setdefault(names[group.label], len(order))
+            within[id(group)] = place
+    return colours if len(order) <= len(COLOURS) else within  # too many: tell apart what stands in one figure
 
 
 def env_of(group: Group) -> str:
@@ -145,15 +162,18 @@ def _briefly(groups: list[Group]) -> str:
 
 def cause_of(group: Group, findings: list[Finding], reference: History | None = None) -> str:
     """likely lr x12 against its parent; else the lead finding; nothing for a run that is well."""
-    mine = findings_of(group, findings)
-    if not mine:
+    mine, cause = findings_of(group, findings), likely_cause(group, findings, reference)
+    return f"likely {cause}" if cause else _lead(group, mine, _unwell(group)) if mine else ""
+
+
+def likely_cause(group: Group, findings: list[Finding], reference: History | None = None) -> str:
+    """lr x12 against its parent, where a finding of a run that is not well points to it."""
+    mine, base = findings_of(group, findings), base_of(group.runs[0].history, reference)
+    cause = likely(mine, diff(base.settings, group.config)) if mine and base and _unwell(group) else None
+    if base is None or cause is None:
         return ""
-    unwell = _unwell(group)
-    base = base_of(group.runs[0].history, reference)
-    cause = likely(mine, diff(base.settings, group.config)) if base and unwell else None
-    if base and cause:
-        return f"likely {cause[0]} against its {base.kind}{_seeds_with(group, mine, cause[1], cause[1].slug + ' ')}"
-    return _lead(group, mine, unwell)
+    text, one = cause
+    return f"{text} against its {base.kind}{_seeds_with(group, mine, one, one.slug + ' ')}"
 
 
 def _lead(group: Group, findings: list[Finding], unwell: bool) -> str:

@@ -16,6 +16,7 @@ from relab.comparison.numbers import LEAST
 from relab.comparison.profile import Standing
 from relab.comparison.task import Task
 from relab.report import words
+from relab.runs.naming import task_names
 from relab.stats import wilson
 
 T = TypeVar("T")
@@ -98,21 +99,28 @@ def of_task(task: Task, places: Mapping[int, int]) -> list[Picture]:
 
 
 def _intervals(task: Task, place: Mapping[str, int], name: str) -> Intervals:
-    rows = [Row(v.label, place[v.label], v.mean.mid, v.mean.low, v.mean.high, _finite(v.values)) for v in task.variants]
+    names = task_names(place, task.env)
+    rows = [
+        Row(names[v.label], place[v.label], v.mean.mid, v.mean.low, v.mean.high, _finite(v.values))
+        for v in task.variants
+    ]
     return Intervals(task.env, f"{name}: mean over seeds, 95% interval", [row for row in rows if row.values][:MOST])
 
 
 def _improvement(task: Task, place: Mapping[str, int]) -> Improvement:
+    names = task_names(place, task.env)
     rows = [
-        Row(f"{v.label} beats {task.reference.label}", place[v.label], v.better[0], v.better[1], v.better[2], [])
+        Row(names[v.label], place[v.label], v.better[0], v.better[1], v.better[2], [])
         for v in task.variants
         if v.better is not None and v.label != task.reference.label and math.isfinite(v.better[0])
     ]
-    return Improvement(task.env, "probability that one run beats one of the reference", rows[:MOST])
+    across = f"probability that one of its runs beats one of {names[task.reference.label]}"
+    return Improvement(task.env, across, rows[:MOST])
 
 
 def _profile(task: Task, place: Mapping[str, int], name: str) -> Profile:
-    rows = [_trace(v.label, place[v.label], _finite(v.values)) for v in task.variants if _finite(v.values)]
+    names = task_names(place, task.env)
+    rows = [_trace(names[v.label], place[v.label], _finite(v.values)) for v in task.variants if _finite(v.values)]
     return Profile(task.env, f"{name}: share of runs at or above", rows[:MOST])
 
 
@@ -125,12 +133,15 @@ def _trace(label: str, place: int, values: Sequence[float]) -> Trace:
     return Trace(label, place, xs, [k / n for k in counts], low, high)
 
 
-def over_tasks(standings: Sequence[Standing]) -> Profile:
-    """Scores of several tasks on one scale: 0 is a random policy, 1 the highest return."""
+def over_tasks(standings: Sequence[Standing], places: Mapping[str, int] | None = None) -> Profile:
+    """Scores of several tasks on one scale: 0 is a random policy, 1 the highest return. `places`: colours by label."""
+    labels = [standing.label for standing in standings]
+    own = {label: i for i, label in enumerate(labels)}
+    known = places if places and all(label in places for label in labels) else own
     rows = [
-        Trace(s.label, i, [x.tau for x in s.shares], [x.share for x in s.shares],
+        Trace(s.label, known[s.label], [x.tau for x in s.shares], [x.share for x in s.shares],
               [x.low for x in s.shares], [x.high for x in s.shares])
-        for i, s in enumerate(standings)
+        for s in standings
     ]  # fmt: skip
     title = f"{standings[0].tasks} environments"
     return Profile(title, "score (0 random, 1 highest): share of runs at or above", rows[:MOST])

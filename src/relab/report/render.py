@@ -15,23 +15,28 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from relab.base.jsonl import write_together
-from relab.base.text import number
+from relab.base.text import number, width
 from relab.health.rule import Finding
 from relab.report import drawings, svg, svg_pictures, svg_scale, svg_small, svg_sweep, words
-from relab.report.curves import Curve
+from relab.report.curves import CurveFigure
 from relab.report.page import Page
-from relab.report.parts import NO_METRIC, ConfigChanges, Outcome
+from relab.report.parts import NO_METRIC, ConfigChanges, GroupOutcome
 from relab.report.pictures import Picture
 from relab.report.sweep_page import SweepPage
 from relab.report.tables import try_text
+from relab.runs.naming import task_names
 
 NAMES = ("report.md", "report.html")
-SIZES = {"wide": (760, 300), "narrow": (380, 270), "panel": (480, 290)}
+MAPS = (600, 380)  # width of a sweep's figures on wide and on narrow pages
+TIMELINE = (1200, 380)
+SIZES = {"wide": (760, 300), "narrow": (380, 270), "panel": (600, 320)}
 CALM = 1  # findings up to which the right column has room for the other cards
 CONFIGS = 4  # columns of the settings' card: the key and three configs; more would be cut
+CODE = re.compile(r"`([\w .,:;=/()+-]+)`")  # a name or a command in a text; with other signs it stays text
+SLIM = 42  # letters of a table's widest row that fit beside each other on a telephone
 THUMBS = 4  # small figures below the curve, where those cards leave room
 
 
@@ -53,6 +58,7 @@ class Card(NamedTuple):
     places: list[int]
     metric: str
     strips: list[Markup]
+    names: list[str]  # of the configs, without what the title says
 
 
 def html(page: Page) -> str:
@@ -68,7 +74,8 @@ def html(page: Page) -> str:
             {
                 "env": panel.env,
                 "legend": svg.legend(panel.curve),
-                "svg": Markup(svg.curve(panel.curve, *SIZES["panel"])),
+                "wide": Markup(svg.curve(panel.curve, *SIZES["panel"])),
+                "narrow": Markup(svg.curve(panel.curve, *SIZES["narrow"])),
             }
             for panel in page.panels
         ],
@@ -80,27 +87,26 @@ def html(page: Page) -> str:
     return _environment("html").get_template("report.html").render(vars(page), **drawn)
 
 
-def sweep_figures(sweep: SweepPage | None) -> list[Markup]:
-    """The map of a sweep, and what each axis does."""
+def sweep_figures(sweep: SweepPage | None) -> list[list[Markup]]:
+    """The map of a sweep, and what each axis does, each for wide and for narrow pages."""
     if not sweep:
         return []
-    drawn = [
-        svg_sweep.heat(replace(sweep.heat, metric=words.metric(sweep.metric))) if sweep.heat else "",
-        svg_sweep.effects(sweep.effects, words.metric(sweep.metric)),
-    ]
-    return [Markup(text) for text in drawn if text]
+    name = words.metric(sweep.metric)
+    heat = [svg_sweep.heat(replace(sweep.heat, metric=name), wide) for wide in MAPS] if sweep.heat else []
+    effects = [svg_sweep.effects(sweep.effects, name, wide) for wide in MAPS]
+    return [[Markup(text) for text in each] for each in (heat, effects) if any(each)]
 
 
-def views(curve: Curve) -> list[tuple[str, svg.View]]:
+def views(curve: CurveFigure) -> list[tuple[str, svg.Look]]:
     """The x axes a reader can choose from, the usual one first; log steps where there is something to spread out."""
     names = {"steps": words.axis(str(curve.axis)), "updates": "updates", "time": "wall time"}
-    plain = [(names[x], svg.View(x)) for x in curve.xs]
+    plain = [(names[x], svg.Look(x)) for x in curve.xs]
     steps = [x for line in curve.lines for x in line.x if x > 0]
     spread = bool(steps) and max(steps) >= 10 * min(steps)
-    return [*plain, *([(f"{names['steps']}, log", svg.View("steps", log_x=True))] if spread else [])]
+    return [*plain, *([(f"{names['steps']}, log", svg.Look("steps", log_x=True))] if spread else [])]
 
 
-def shots(curve: Curve, place: int, look: svg.View) -> list[Shot]:
+def shots(curve: CurveFigure, place: int, look: svg.Look) -> list[Shot]:
     """The figure for wide and for narrow pages; on both scales of y where the reader can choose."""
     kinds = {"no": (False,), "offer": (False, True), "yes": (True, False)}[curve.log_y]
     drawn = []
@@ -112,7 +118,7 @@ def shots(curve: Curve, place: int, look: svg.View) -> list[Shot]:
     return drawn
 
 
-def thumbnails(page: Page) -> list[Curve]:
+def thumbnails(page: Page) -> list[CurveFigure]:
     """What else moved while it learned: the first of the folded curves."""
     curves = [figure for part in page.sections if part.title == "Curves" for figure in part.figures]
     return [curve for curve in curves if curve.metric != page.curve.metric][:THUMBS] if not page.panels else []
@@ -126,17 +132,19 @@ def outcome_cards(page: Page) -> list[Card]:
     outcomes = page.outcome
     if page.sweep:
         return []
-    parts = [(p.env, p.places) for p in page.panels]
+    everything = [*range(len(outcomes))]
+    parts = [(p.env, p.places, [g.place or 0 for g in p.curve.groups]) for p in page.panels]
     cards = []
-    for env, places in parts or [("", [*range(len(outcomes))])]:
+    for env, places, colours in parts or [("", everything, everything)]:
         metric = next((outcomes[i].metric for i in places if outcomes[i].metric != NO_METRIC), "")
         title = f"{env + ': ' if env else 'Outcome: '}last {words.metric(metric) if metric else 'value'}"
-        strips = outcome_dots([outcomes[i] for i in places])
-        cards.append(Card(title, places, metric, strips))
+        strips = outcome_dots([outcomes[i] for i in places], colours)
+        names = task_names([outcomes[i].label for i in places], env)
+        cards.append(Card(title, places, metric, strips, [names[outcomes[i].label] for i in places]))
     return cards
 
 
-def outcome_dots(outcomes: list[Outcome]) -> list[Markup]:
+def outcome_dots(outcomes: list[GroupOutcome], places: list[int]) -> list[Markup]:
     """A strip of dots per group, all of one metric on one scale, so that groups compare by eye."""
     same = [o for o in outcomes if o.metric == outcomes[0].metric]
     values = [v for o in same for v in o.values if math.isfinite(v)]
@@ -145,8 +153,8 @@ def outcome_dots(outcomes: list[Outcome]) -> list[Markup]:
     ends = [e for o in same for e in o.ends if math.isfinite(e)]
     span = max(values + ends) - min(values + ends) or abs(max(values)) or 1.0
     low, high = min(values + ends) - span / 50, max(values + ends) + span / 50
-    return [Markup(svg_small.dots(o.values, low, high, o.ends, svg_scale.colour(i)) if o in same else "")
-            for i, o in enumerate(outcomes)]  # fmt: skip
+    return [Markup(svg_small.dots(o.values, low, high, o.ends, svg_scale.colour(place)) if o in same else "")
+            for place, o in zip(places, outcomes, strict=True)]  # fmt: skip
 
 
 def rows_of(config: ConfigChanges) -> list[list[str]]:
@@ -155,13 +163,27 @@ def rows_of(config: ConfigChanges) -> list[list[str]]:
     return sorted(rows, key=lambda row: len(set(row[1:])) == 1)[:4]
 
 
-def small(figure: Curve | Picture | drawings.Drawing) -> Markup:
+def small(figure: CurveFigure | Picture | drawings.Drawing) -> Markup:
     """A figure of a section: a curve, a picture of a comparison, or a drawing of another kind."""
     if isinstance(figure, Picture):
         return Markup(svg_pictures.draw(figure))
-    if not isinstance(figure, Curve):
+    if isinstance(figure, drawings.Timeline):
+        wide, narrow = (drawings.timeline(figure, width) for width in TIMELINE)
+        return Markup(f'<div class="shots"><div class="wide">{wide}</div><div class="narrow">{narrow}</div></div>')
+    if not isinstance(figure, CurveFigure):
         return Markup(drawings.draw(figure))
-    return Markup(svg.curve(figure, 380, 220, svg.View(log_y=figure.log_y == "yes")))
+    return Markup(svg.curve(figure, 380, 220, svg.Look(log_y=figure.log_y == "yes")))
+
+
+def coded(text: object) -> Markup:
+    """Text with what stands between backticks as code; the rest is escaped as everywhere."""
+    return Markup(CODE.sub(r"<code>\1</code>", str(escape(text))))
+
+
+def slim(head: list[str], rows: list[list[str]]) -> bool:
+    """Whether a table fits on a telephone as it is; a wider one is shown there row by row."""
+    columns = zip(*(row for row in [[words.metric(h) for h in head], *rows] if len(row) == len(head)))
+    return sum(max(map(width, column)) + 2 for column in columns) <= SLIM
 
 
 def markdown(page: Page) -> str:
@@ -169,7 +191,7 @@ def markdown(page: Page) -> str:
     return re.sub(r"\n{3,}", "\n\n", text).strip() + "\n"
 
 
-def figures(page: Page) -> list[Curve | Picture]:
+def figures(page: Page) -> list[CurveFigure | Picture]:
     """What a paper may want of the page: the learning curves, and the pictures of its comparisons."""
     curves = [panel.curve for panel in page.panels] or [page.curve]
     return [*curves, *(each for part in page.sections for each in part.figures if isinstance(each, Picture))]
@@ -195,9 +217,11 @@ def _environment(kind: str) -> Environment:
         "fence": fence,
         "small": small,
         "word": words.metric,
+        "slim": slim,
         "rows_of": rows_of,
     }
     environment.globals |= {**helpers, "columns": CONFIGS}
+    environment.filters["code"] = coded
     return environment
 
 
@@ -223,7 +247,7 @@ def evidence(finding: Finding, drawn: bool = False) -> str:
     first = finding.evidence[0]
     place = _telling(first.values, first.formula)
     dated = len(first.steps) == len(first.values) > 0 and isinstance(first.steps[place], int)
-    at = f" at {first.steps[place]:,}" if dated else ""
+    at = f" at step {first.steps[place]:,}" if dated else ""
     counted = first.values and isinstance(first.values[place], (int, float))  # of settings they may be text
     value = f" = {number(first.values[place])}" if counted else ""
     formula = f" ({first.formula})" if first.formula else ""
@@ -249,10 +273,15 @@ def md(value: Any) -> str:
     """Text that stays text in any Markdown: no markup, no HTML, no table cell or line of its own."""
     if isinstance(value, Raw):
         return value
-    text = re.sub(r"\s+", " ", str(value)).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-    text = re.sub(r"([\\`*\[\]|~])", r"\\\1", text)
-    text = re.sub(r"(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])", r"\\_", text)  # inside a word it means nothing
+    parts = CODE.split(re.sub(r"\s+", " ", str(value)))  # what stands between backticks is every second part
+    text = "".join(f"`{part}`" if i % 2 else _escaped(part) for i, part in enumerate(parts))
     return re.sub(r"^(\s*)([#+\-=]|\d+[.)])(?=\s|$|-|=|#)", r"\1\\\2", text)
+
+
+def _escaped(text: str) -> str:
+    text = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    text = re.sub(r"([\\`*\[\]|~])", r"\\\1", text)
+    return re.sub(r"(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])", r"\\_", text)  # inside a word it means nothing
 
 
 def fence(text: str) -> Raw:

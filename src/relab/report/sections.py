@@ -27,11 +27,20 @@ from relab.health.rule import Finding
 from relab.record.clock import elapsed
 from relab.report import replication_page, sure, sweep_page, tables, words
 from relab.report.changes import config_changes, parent_of
-from relab.report.curves import Panel, curve, possible
-from relab.report.first import about_of, environments, findings_of, first, headline, last_step, total_steps
+from relab.report.curves import Panel, curve, named, possible
+from relab.report.first import (
+    about_of,
+    colour_places,
+    environments,
+    findings_of,
+    first,
+    headline,
+    last_step,
+    total_steps,
+)
 from relab.report.next_steps import next_steps
 from relab.report.page import Facts, Page
-from relab.report.parts import NO_METRIC, Budget, Examined, Outcome, PlacedFinding, SeedValue
+from relab.report.parts import NO_METRIC, Budget, GroupOutcome, PageHealth, PlacedFinding, SeedValue
 from relab.report.share import Cleaner
 from relab.runs import grouping
 from relab.runs.grouping import Group, Run
@@ -58,9 +67,9 @@ def build(
     return safe
 
 
-def examined(facts: Facts, groups: list[Group]) -> Examined:
+def examined(facts: Facts, groups: list[Group]) -> PageHealth:
     """What relab examine said, with the labels of groups instead of their hashes."""
-    return Examined(
+    return PageHealth(
         facts.findings is not None,
         _of_status(facts.findings or (), groups, "fired"),
         _of_status(facts.findings or (), groups, "also-in-reference"),
@@ -73,7 +82,7 @@ def examined(facts: Facts, groups: list[Group]) -> Examined:
     )
 
 
-def page(path: Path, groups: list[Group], examined: Examined, named: Run | None, full: bool) -> Page:
+def page(path: Path, groups: list[Group], examined: PageHealth, named: Run | None, full: bool) -> Page:
     """The same before it is made safe to share; `named` is the run the user wants it held against."""
     findings, against = [each.finding for each in examined.fired], named.history if named else None
     folded = tables.sections(groups, tables.health(examined), full)
@@ -107,12 +116,19 @@ def panels(groups: list[Group], findings: list[Finding]) -> list[Panel]:
     parts = environments(groups)
     if len(parts) < 2:
         return []
-    places = {id(group): place for place, group in enumerate(groups)}
+    places, colours = {id(group): place for place, group in enumerate(groups)}, colour_places(groups)
     return [
-        Panel(env or "environment not known", [places[id(group)] for group in some],
-              curve(some, "", [f for group in some for f in findings_of(group, findings)]))
+        Panel(
+            env or "environment not known",
+            [places[id(group)] for group in some],
+            named(
+                curve(some, "", [f for group in some for f in findings_of(group, findings)]),
+                env,
+                [colours[id(group)] for group in some],
+            ),
+        )
         for env, some in parts.items()
-    ]  # fmt: skip
+    ]
 
 
 def named_run(against: str | os.PathLike[str]) -> Run:
@@ -138,7 +154,14 @@ def parent_run(groups: list[Group]) -> Run | None:
 def _of_status(findings: Sequence[Finding], groups: list[Group], status: str) -> list[PlacedFinding]:
     """Findings with this status, each with the run or the group's label that it was found in."""
     labels = {group.key: group.label for group in groups}
+    labels |= {run.name: _run_label(run, group, len(groups)) for group in groups for run in group.runs}
     return [PlacedFinding(f, _where(f, labels)) for f in findings if f.status == status]
+
+
+def _run_label(run: Run, group: Group, groups: int) -> str:
+    """A run by what it is, where several configs or seeds stand on the page: lr=0.01, seed 3."""
+    several = len({each.seed_name for each in group.runs}) == len(group.runs) > 1
+    return f"{group.label}, seed {run.seed_name}" if several and groups > 1 else run.name
 
 
 def _with_labels(text: str, groups: list[Group]) -> str:
@@ -157,20 +180,20 @@ def top(findings: list[PlacedFinding]) -> list[PlacedFinding]:
 
 
 def _where(finding: Finding, labels: dict[str, str]) -> str:
-    group = finding.group or ""
-    return (finding.run or labels.get(group, group)).removeprefix("runs/")
+    name = finding.run or finding.group or ""
+    return labels.get(name, name).removeprefix("runs/")
 
 
 # ---- Outcome, config, budget
 
 
-def outcome(group: Group) -> Outcome:
+def outcome(group: Group) -> GroupOutcome:
     """The last evaluation over seeds x episodes, with an interval or the reason why there is none."""
     runs = group.distinct
     values = [run.verdict.final for run in runs]
     metric = next((run.verdict.metric for run in runs if run.verdict.metric), NO_METRIC)
     mean = mean_over_seeds(values, possible(metric, runs))
-    return Outcome(
+    return GroupOutcome(
         group.label,
         len(runs),
         _episodes(runs, metric),
@@ -198,8 +221,8 @@ def _episodes(runs: list[Run], metric: str) -> str:
 
 
 def _size(runs: list[Run], metric: str) -> str:
-    sizes, unit = _sizes(runs), "episodes" if _evaluated(runs, metric) else "rows"
-    return f"{plural(len(runs), 'seed')} × {sizes} {unit}" if sizes != "0" else ""
+    sizes, unit = _sizes(runs), "episode" if _evaluated(runs, metric) else "row"
+    return f"{plural(len(runs), 'seed')} × {sizes} {unit}{'' if sizes == '1' else 's'}" if sizes != "0" else ""
 
 
 def _noise(runs: list[Run]) -> str:
@@ -259,14 +282,14 @@ def prediction(groups: list[Group]) -> str:
 # ---- What one cannot conclude; how to repeat it
 
 
-def not_known(groups: list[Group], examined: Examined) -> list[str]:
+def not_known(groups: list[Group], examined: PageHealth) -> list[str]:
     """Limits of what the report can say."""
     runs = [run for group in groups for run in group.runs]
     said = []
     few = min(len(group.distinct) for group in groups)
     if few < 5:
         of = " of a config" if len(groups) > 1 else ""
-        said.append(f"{plural(few, 'seed')}{of}: relab answers from 5 on")
+        said.append(f"{plural(few, 'seed')}{of}: a comparison needs 5")
     twice = sum(len(group.runs) - len(group.distinct) for group in groups)
     if twice:
         again = (
@@ -285,7 +308,7 @@ def not_known(groups: list[Group], examined: Examined) -> list[str]:
     if not examined.done:
         said.append("health was not examined")
     elif missed:
-        said.append(f"not checked: {plural(missed, 'rule')} for want of data (`relab examine -v` names them)")
+        said.append(f"{plural(missed, 'rule')} not checked for want of data (listed under Health)")
     return said
 
 

@@ -23,11 +23,11 @@ def over_episodes(values: Sequence[float], limits: Bounds = ANY) -> Interval:
 def in_words(x: SeedMean, values: Sequence[float]) -> str:
     """What the interval is, or what is shown instead of one."""
     known = [v for v in values if math.isfinite(v)]
-    lost = f"; {len(values) - len(known)} without a number" if len(known) < len(values) else ""
+    lost = f"; {len(values) - len(known)} without a number" if 0 < len(known) < len(values) else ""
     if x.n == 0:
-        return f"no finite number{lost}"
+        return "no finite number"
     if x.n == 1:
-        return f"1 seed: no interval{lost}"
+        return f"no interval from one seed{lost}"
     if min(known) == max(known):
         return f"all {x.n} seeds equal: no interval{lost}"
     if not math.isfinite(x.low):

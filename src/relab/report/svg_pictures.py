@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from html import escape
 
-from relab.base.text import number
+from relab.base.text import cut, number, wrap
 from relab.report.pictures import Improvement, Intervals, Picture, Profile, Row, Trace
 from relab.report.svg_scale import Scale, colour, drawing, padded, tick_text, ticks
 
-WIDTH, LEFT, RIGHT, ROW, HEAD = 480, 14, 16, 40, 24
+WIDTH, LEFT, RIGHT, ROW, HEAD = 400, 12, 12, 40, 24  # a third of a page, or a telephone
+LINE, LETTER = 14, 6.4  # height of a line and width of a letter
+ACROSS = int((WIDTH - LEFT - RIGHT) / LETTER)  # letters beside each other
 
 
 def draw(picture: Picture) -> str:
@@ -18,18 +21,20 @@ def draw(picture: Picture) -> str:
 
 def rows_of(picture: Intervals) -> str:
     """A row for each variant: its name, the interval as a bar, the mean as a tick, seeds as dots."""
-    height = HEAD + ROW * len(picture.rows) + 40
+    names = wrap(picture.across, ACROSS, most=2)
+    height = HEAD + ROW * len(picture.rows) + 26 + LINE * len(names)
     if isinstance(picture, Improvement):
         x = Scale(0, 1, LEFT, WIDTH - RIGHT)
     else:
         x = padded([v for row in picture.rows for v in _numbers(row)], LEFT, WIDTH - RIGHT)
-    foot = height - 34
-    parts = [_across(x, foot, picture.across), _text(LEFT, 14, picture.title, weight=600)]
+    foot = height - 20 - LINE * len(names)
+    parts = [_across(x, foot, names), _text(LEFT, 14, cut(picture.title, ACROSS), weight=600)]
     if isinstance(picture, Improvement):
         parts.append(
             f'<path d="M{x(0.5):.1f} {HEAD}V{foot}" stroke="currentColor" stroke-dasharray="5 4" opacity=".5"/>'
         )
-    parts += [_row(row, HEAD + ROW * i + 14, x) for i, row in enumerate(picture.rows)]
+    digits = _share if isinstance(picture, Improvement) else number
+    parts += [_row(row, HEAD + ROW * i + 14, x, digits) for i, row in enumerate(picture.rows)]
     said = "; ".join(f"{row.label} {number(row.mid)}" for row in picture.rows)
     return drawing(WIDTH, height, f"{picture.title}, {picture.across}: {said}", "".join(parts))
 
@@ -38,34 +43,39 @@ def _numbers(row: Row) -> list[float]:
     return [v for v in (row.mid, row.low, row.high, *row.values) if math.isfinite(v)]
 
 
-def _row(row: Row, top: float, x: Scale) -> str:
+def _share(value: float) -> str:
+    return f"{value:.2f}"
+
+
+def _row(row: Row, top: float, x: Scale, digits: Callable[[float], str]) -> str:
     tone, at = colour(row.place), top + 11
-    parts = [_text(LEFT, top, row.label)]
+    text = digits(row.mid) + (f" [{digits(row.low)}, {digits(row.high)}]" if math.isfinite(row.low) else "")
+    parts = [_text(LEFT, top, cut(row.label, ACROSS - len(text) - 2))]
     if math.isfinite(row.low) and math.isfinite(row.high):
         wide = max(x(row.high) - x(row.low), 1.0)
         parts.append(f'<rect class="interval" x="{x(row.low):.1f}" y="{at - 5:.1f}" width="{wide:.1f}" height="10" '
                      f'fill="{tone}" fill-opacity=".35"/>')  # fmt: skip
     parts += [f'<circle class="seed-dot" cx="{x(v):.1f}" cy="{at:.1f}" r="3" fill="{tone}" fill-opacity=".6"/>'
               for v in row.values]  # fmt: skip
-    text = number(row.mid) + (f" [{number(row.low)}, {number(row.high)}]" if math.isfinite(row.low) else "")
     parts.append(f'<path d="M{x(row.mid):.1f} {at - 7:.1f}v14" stroke="{tone}" stroke-width="2.5"/>')
     return "".join([*parts, _text(WIDTH - RIGHT, top, text, "end")])
 
 
 def profile(picture: Profile) -> str:
     """A falling stair for each variant with its interval."""
-    height, foot = 270 + 17 * len(picture.rows), 226
+    names, foot = wrap(picture.across, ACROSS, most=2), 216
+    height = foot + 30 + LINE * len(names) + 17 * len(picture.rows)
     xs = [v for row in picture.rows for v in row.x]
     x, y = padded(xs, 46, WIDTH - RIGHT), Scale(0, 1, foot, HEAD + 6)
-    parts = [_text(LEFT, 14, picture.title, weight=600), _across(x, foot, picture.across)]
+    parts = [_text(LEFT, 14, cut(picture.title, ACROSS), weight=600), _across(x, foot, names)]
     for value in (0.0, 0.25, 0.5, 0.75, 1.0):
         parts.append(f'<path d="M{x.start} {y(value):.1f}H{x.end}" stroke="currentColor" opacity=".12"/>')
         parts.append(_text(x.start - 6, y(value) + 4, f"{value:g}", "end"))
     for i, row in enumerate(picture.rows):
         parts.append(_trace(row, x, y))
-        at = foot + 52 + 17 * i
+        at = foot + 38 + LINE * len(names) + 17 * i
         parts.append(f'<path d="M{LEFT} {at - 4}h18" stroke="{colour(row.place)}" stroke-width="3"/>')
-        parts.append(_text(LEFT + 26, at, row.label))
+        parts.append(_text(LEFT + 26, at, cut(row.label, ACROSS - 5)))
     return drawing(WIDTH, height, f"performance profile, {picture.title}", "".join(parts))
 
 
@@ -90,12 +100,13 @@ def stairs(
     return [*points, (x.end, y(0.0))] if to_zero else points
 
 
-def _across(x: Scale, foot: float, name: str) -> str:
+def _across(x: Scale, foot: float, names: list[str]) -> str:
     parts = [f'<path d="M{x.start} {foot}H{x.end}" stroke="currentColor" opacity=".55"/>']
     for value in ticks(x.low, x.high, 5):
         parts.append(f'<path d="M{x(value):.1f} {foot}v4" stroke="currentColor" opacity=".55"/>')
         parts.append(_text(x(value), foot + 16, tick_text(value), "middle"))
-    return "".join([*parts, _text((x.start + x.end) / 2, foot + 31, name, "middle")])
+    parts += [_text((x.start + x.end) / 2, foot + 31 + LINE * i, name, "middle") for i, name in enumerate(names)]
+    return "".join(parts)
 
 
 def _text(x: float, y: float, what: str, anchor: str = "start", weight: int = 400) -> str:

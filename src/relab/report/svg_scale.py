@@ -76,7 +76,7 @@ def log_ticks(low: float, high: float) -> list[float]:
     """Powers of ten; twice and five times them as well where there are few; plain ones within one decade."""
     powers = [10.0**k for k in range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)]
     thin = math.ceil(len(powers) / 6)
-    for marks in ((powers[::thin]), [m * p for p in powers for m in (1, 2, 5)]):
+    for marks in (powers[::thin], powers, [m * p for p in powers for m in (1, 2, 5)]):
         inside = [v for v in marks if low <= v <= high]
         if len(inside) >= 3:
             return inside

@@ -67,7 +67,7 @@ def effects(axes: list[Effect], metric: str, width: int = 600) -> str:
     ends = [v for e in axes for v in (*e.mid, *e.low, *e.high) if math.isfinite(v)]
     if not ends:
         return ""
-    columns = min(3, len(axes))
+    columns = min(3 if width > 500 else 2, len(axes))
     rows = -(-len(axes) // columns)
     high, side = 190.0, (width - 44) / columns
     pad = (max(ends) - min(ends)) * 0.06 or abs(max(ends)) * 0.05 or 1.0

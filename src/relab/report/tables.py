@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -10,14 +11,15 @@ from typing import Any
 import numpy as np
 
 from relab.base.documents import Document
-from relab.base.text import number, plural
+from relab.base.numbers import is_number
+from relab.base.text import count, number, plural
 from relab.config.views import flatten
 from relab.health.engine import NotChecked
 from relab.record import evaluations
 from relab.record.history import Column, History
 from relab.report import course, scales, sure, words
 from relab.report.curves import curve, possible
-from relab.report.parts import Examined, PlacedFinding, Section, local_time, section, table
+from relab.report.parts import PageHealth, PlacedFinding, Section, Table, local_time, section, table
 from relab.report.samples import samples
 from relab.report.schedule import schedule
 from relab.runs.grouping import Group, Run, shown
@@ -44,6 +46,8 @@ HEALTH_HEAD = ["severity", "rule", "where", "finding", "since step", "explained 
 METRIC_HEAD = [
     "metric", "last", "min", "max", "mean of last k", "slope of last k per 1,000 steps", "k", "not finite",
 ]  # fmt: skip
+ACTIONS = {"det": "Deterministic actions", "sampled": "Sampled actions"}
+ALL = "all"  # what a check of several runs together is told of
 NAMED = 3  # runs that a cell names; more are counted
 SMALL = 8  # small figures on a page
 DETAILED = 24  # runs with sections of their own; more would bury the page
@@ -76,7 +80,7 @@ def _made(part: Section | None) -> list[Section]:
 # ---- Health, overview
 
 
-def health(examined: Examined) -> Section:
+def health(examined: PageHealth) -> Section:
     """Everything `relab examine` knows: fired, shared with the reference, limits, muted, not checked."""
     fired, shared = examined.fired, examined.shared
     tables = [table(HEALTH_HEAD, [_finding_row(f) for f in fired])] if fired else []
@@ -86,16 +90,14 @@ def health(examined: Examined) -> Section:
         rows = [[slug, str(why)] for slug, why in examined.muted.items()]
         tables.append(table(["rule", "because"], rows, "Muted"))
     if examined.not_checked:
-        tables.append(
-            table(["missing", "rules that need it", "runs"], not_checked(examined.not_checked), "Not checked")
-        )
+        tables.append(unchecked(examined.not_checked))
     unread, remarks = [[x.where, x.why] for x in examined.not_read], [[x.run, x.text] for x in examined.remarks]
     tables += [table(["where", "why"], unread, "Not read")] if unread else []
     tables += [table(["run", "text"], remarks, "Remarks")] if remarks else []
     return section("Health", [passed(examined), *examined.limits], tables)
 
 
-def passed(examined: Examined) -> str:
+def passed(examined: PageHealth) -> str:
     """PASS or FAIL in a line; what was not checked is said beside a PASS, which it limits."""
     if not examined.done:
         return "not examined"
@@ -108,6 +110,14 @@ def passed(examined: Examined) -> str:
     return f"FAIL: {count}" if bad else f"PASS: {count}{unchecked}"
 
 
+def unchecked(gone: Sequence[NotChecked]) -> Table:
+    """What is missing, with the rules that wait for it; which runs lack it only where there are several."""
+    rows = not_checked(gone)
+    several = len({each.run for each in gone} - {ALL}) > 1 and any(row[2] != ALL for row in rows)
+    head = ["missing", "rules that need it", "runs"]
+    return table(head[: 2 + several], [row[: 2 + several] for row in rows], "Not checked")
+
+
 def not_checked(gone: Sequence[NotChecked]) -> list[list[str]]:
     """A row for each thing that is missing, the one that most rules wait for first."""
     rules: dict[str, dict[str, None]] = {}
@@ -116,9 +126,9 @@ def not_checked(gone: Sequence[NotChecked]) -> list[list[str]]:
         missing = each.missing or "not known"
         rules.setdefault(missing, {})[each.slug] = None
         runs.setdefault(missing, {})[each.run] = None
-    most = len({run for some in runs.values() for run in some})
+    most = len({run for some in runs.values() for run in some} - {ALL})
     return [
-        [missing, ", ".join(slugs), "all" if len(runs[missing]) == most > 1 else _named(list(runs[missing]))]
+        [missing, ", ".join(slugs), ALL if len(runs[missing]) == most > 1 else _named(list(runs[missing]))]
         for missing, slugs in sorted(rules.items(), key=lambda item: -len(item[1]))
     ]
 
@@ -171,7 +181,16 @@ def info(run: Run, full: bool) -> Section:
     rows += [(key, packages.get(key)) for key in ("relab", "torch", "numpy", "numba", "gymnasium")]
     rows.insert(0, ("key settings", key_settings(run.history.config)))
     rows += [("uncommitted changes", _patch_hash(meta)), ("untracked files", _untracked(meta))]
-    return section("Run info", [], [table(["", ""], [[k, str(v)] for k, v in rows if v not in (None, "", [])])])
+    known = [[words.INFO.get(k, k), _fact(k, v)] for k, v in rows if v not in (None, "", [])]
+    return section("Run info", [], [table(["", ""], known)])
+
+
+def _fact(key: str, value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if key == "memory_mb" and is_number(value):
+        return f"{value / 1024:.0f} GB"
+    return words.reason(str(value)) if key == "why" else str(value)
 
 
 def key_settings(config: Mapping[str, Any]) -> str:
@@ -216,7 +235,13 @@ def all_metrics(run: Run) -> Section | None:
 
 def metrics_section(title: str, history: History, names: list[str]) -> Section | None:
     rows = [metric_row(name, history.columns[name]) for name in names if len(history.columns[name].values)]
-    return section(title, [], [table(METRIC_HEAD, rows)]) if rows else None
+    return section(title, [], [metric_table(rows)]) if rows else None
+
+
+def metric_table(rows: list[list[str]], caption: str = "") -> Table:
+    """The last column counts what is not finite; most runs have nothing of the kind, and no column."""
+    columns = len(METRIC_HEAD) - (not any(row[-1] for row in rows))
+    return table(METRIC_HEAD[:columns], [row[:columns] for row in rows], caption)
 
 
 def metric_row(name: str, column: Column) -> list[str]:
@@ -225,10 +250,15 @@ def metric_row(name: str, column: Column) -> list[str]:
     k = min(len(values), max(10, len(values) // 4))
     good, tail = values[np.isfinite(values)], values[-k:]
     last = tail[np.isfinite(tail)]
-    ends = [number(float(f(good))) if len(good) else "none" for f in (np.min, np.max)]
+    ends = [_number(float(f(good))) if len(good) else "none" for f in (np.min, np.max)]
     bad = len(values) - len(good)
-    return [words.both(name), number(float(values[-1])), *ends, number(float(last.mean())) if len(last) else "none",
+    return [words.both(name), _number(float(values[-1])), *ends, _number(float(last.mean())) if len(last) else "none",
             slope_text(column.steps[-k:], tail), str(k), str(bad) if bad else ""]  # fmt: skip
+
+
+def _number(value: float) -> str:
+    """Counters grow large: 1.19M instead of 1.189e+06."""
+    return count(value) if 1e6 <= abs(value) < 1e12 else number(value)
 
 
 def slope_text(steps: np.ndarray, values: np.ndarray) -> str:
@@ -238,20 +268,35 @@ def slope_text(steps: np.ndarray, values: np.ndarray) -> str:
     if not math.isfinite(fit.slope):
         return "too few"
     if not math.isfinite(fit.high):
-        return f"{fit.slope:.3g} ± ?"
+        return f"{_slope(fit.slope)} (noise not known)"
     half = fit.high - fit.slope
-    return f"{fit.slope:.3g} ± {half:.2g}" + ("" if abs(fit.slope) > half else " (flat)")
+    return f"{_slope(fit.slope)} ± {_slope(half, 2)}" + ("" if abs(fit.slope) > half else " (flat)")
+
+
+def _slope(value: float, digits: int = 3) -> str:
+    return f"{value:,.0f}" if 99.5 <= abs(value) < 1e6 else f"{value:.{digits}g}"
 
 
 def evaluated(run: Run) -> Section | None:
-    rows, modes = [], {"det": "deterministic"}
+    modes: dict[str, list[list[str]]] = {}
     for row in run.history.evals:
         for level in evaluations.evaluations([row], str(row.get("mode"))):
             played = list(evaluations.episodes(row))
             cells = _eval_cells(evaluations.samples(played), possible(f"eval/return_{level.mode}", [run]))
-            rows.append([_count(level.step), modes.get(level.mode, level.mode), *cells, _ends(played)])
-    head = ["step", "actions", "n", "mean", "95 % interval over episodes", "min", "max", "how they ended"]
-    return section("Evaluations", [], [table(head, rows)]) if rows else None
+            modes.setdefault(level.mode, []).append([_count(level.step), *cells, _ends(played)])
+    head = ["step", "n", "mean", "95 % interval over episodes", "min", "max", "how they ended"]
+    tables = [table(head, together(rows), ACTIONS.get(mode, f"{mode} actions")) for mode, rows in modes.items()]
+    return section("Evaluations", [], tables) if tables else None
+
+
+def together(rows: list[list[str]]) -> list[list[str]]:
+    """Rows that follow each other and say the same as one: 24,576 to 131,072 (53 times)."""
+    merged = []
+    for _, some in itertools.groupby(rows, key=lambda row: row[1:]):
+        same = list(some)
+        steps = f"{same[0][0]} to {same[-1][0]} ({len(same)} times)" if len(same) > 1 else same[0][0]
+        merged.append([steps, *same[0][1:]])
+    return merged
 
 
 def _count(step: Any) -> str:
@@ -266,7 +311,7 @@ def _eval_cells(sample: list[float], limits: tuple[float, float]) -> list[str]:
 
 def _ends(played: Sequence[Mapping[str, Any]]) -> str:
     ends = [str(e.get("end")) for e in played]
-    return ", ".join(f"{ends.count(end)} {end}" for end in dict.fromkeys(ends))
+    return ", ".join(f"{ends.count(end)} {end.replace('_', ' ')}" for end in dict.fromkeys(ends))
 
 
 def probes(run: Run) -> Section | None:
@@ -278,7 +323,7 @@ def probes(run: Run) -> Section | None:
         for key, value in row.items():
             if isinstance(step, int) and key != "step" and type(value) in (int, float, bool):  # a flag as 0 and 1
                 numbers.setdefault(str(row.get("probe")), {}).setdefault(key, []).append((step, float(value)))
-    tables = [table(METRIC_HEAD, [metric_row(key, _column(pairs)) for key, pairs in parts.items()], name)
+    tables = [metric_table([metric_row(key, _column(pairs)) for key, pairs in parts.items()], name)
             for name, parts in numbers.items()]  # fmt: skip
     return section("Probes", [], tables) if tables else None
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from relab.runs.sentences import counted_as
 from relab.runs.verdict import Verdict
 
 METRICS = {
@@ -30,14 +31,21 @@ METRICS = {
     "optim/temperature": "temperature",
     "policy/exploration": "exploration rate",
 }
+LETTERS = 4  # of a name that is read letter by letter: PPO, DQN, TRPO
 CODE = re.compile(r"\b[a-z]+/[a-z_0-9]+\b")
 AXES = {"agent_steps": "steps", "env_steps": "steps", "sim_steps": "simulator steps", "iteration": "iterations"}
 VERDICTS = {
-    "learned": "learned", "top": "at the top throughout", "part": "learned, lost part of it",
+    "learned": "learned", "below": "learned, far below its best at the end", "little": "learned little",
+    "hardly": "hardly learned", "top": "at the top throughout", "part": "learned, lost part of it",
     "lost": "learned, lost it", "unstable": "unstable", "not": "did not learn", "flat": "no gain since the first value",
     "unclear": "too noisy to tell", "worse": "worse than random", "broken": "broke", "short": "too short to tell",
     "unjudged": "not judged", "none": "no result",
 }  # fmt: skip
+INFO = {
+    "why": "how it ended", "heartbeat": "last sign of life", "config_hash": "config (hash)", "memory_mb": "memory",
+    "deterministic": "same bytes each time",
+}  # fmt: skip
+SHORT = {"eval/return_sampled": "return, sampled actions", "eval/success_sampled": "success, sampled actions"}
 REASONS = {"total_steps reached": "ran its whole budget", "stop_at reached": "reached the level it was to stop at"}
 
 
@@ -49,12 +57,25 @@ def metric(name: str) -> str:
     return METRICS.get(name, name.removeprefix("foreign/"))
 
 
+def short(name: str) -> str:
+    """For a place without room: what tells the metric from its neighbours stays."""
+    return SHORT.get(name) or metric(name).partition(",")[0]
+
+
 def in_text(text: str) -> str:
     """
     >>> in_text("+12 (final eval/return_det, + is better)")
     '+12 (final evaluated return, + is better)'
     """
     return CODE.sub(lambda match: METRICS.get(match[0], match[0]), text)
+
+
+def algorithm(name: str) -> str:
+    """
+    >>> algorithm("ppo"), algorithm("dreamer"), algorithm("QR-DQN")
+    ('PPO', 'Dreamer', 'QR-DQN')
+    """
+    return name.upper() if len(name) <= LETTERS else name[:1].upper() + name[1:].replace("_", " ")
 
 
 def both(name: str) -> str:
@@ -67,7 +88,8 @@ def axis(name: str) -> str:
 
 
 def verdict(v: Verdict) -> str:
-    return VERDICTS.get(v.kind, v.kind)
+    kind = counted_as(v)
+    return VERDICTS.get(kind, kind)
 
 
 def reason(text: str) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -147,6 +147,16 @@ def algo_on_env(group: Nameable) -> str:
 
 
 # ---- Settings
+
+
+def task_names(labels: Iterable[str], env: str) -> dict[str, str]:
+    """Labels of configs without the task, for a place whose heading names it; as they are where that is all they say.
+
+    >>> task_names(["ppo on CartPole-v1, lr=0.1", "ppo on CartPole-v1, lr=0.3", "base_4"], "CartPole-v1")
+    {'ppo on CartPole-v1, lr=0.1': 'lr=0.1', 'ppo on CartPole-v1, lr=0.3': 'lr=0.3', 'base_4': 'base_4'}
+    """
+    names = {label: re.sub(rf"^[\w.-]+ on {re.escape(env)}, (?=.)", "", label, flags=re.I) for label in labels}
+    return names if len(set(names.values())) == len(names) else {label: label for label in names}
 
 
 def differing(configs: Sequence[Mapping[str, Any]]) -> list[str]:
