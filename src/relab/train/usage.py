@@ -71,8 +71,8 @@ class Usage:
             return ""
         parts = {k: x for k, x in self.spent.items() if k != "collect_s" or not set(WITHIN) & set(self.spent)}
         shares = sorted(((x / seconds, WORDS.get(k, k.removesuffix("_s"))) for k, x in parts.items()), reverse=True)
-        told = ", ".join(f"{word} {share:.0%}" for share, word in shares if share >= 0.01)
+        where = ", ".join(f"{word} {share:.0%}" for share, word in shares if share >= 0.01)
         training = sum(self.spent.get(name, 0.0) for name in TRAINING)
         cores = (processor_seconds() - self.cpu) / max(seconds, 1e-9)
-        return (f"time: {told}; {cores:.1f} cores, {memory_mb()[0]:.0f} MB; {count(self.steps / max(training, 1e-9))}/s"
+        return (f"time: {where}; {cores:.1f} cores, {memory_mb()[0]:.0f} MB; {count(self.steps / max(training, 1e-9))}/s"
                 f" while training, {count(self.steps / max(seconds, 1e-9))}/s in all")  # fmt: skip
