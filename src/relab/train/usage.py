@@ -74,5 +74,6 @@ class Usage:
         where = ", ".join(f"{word} {share:.0%}" for share, word in shares if share >= 0.01)
         training = sum(self.spent.get(name, 0.0) for name in TRAINING)
         cores = (processor_seconds() - self.cpu) / max(seconds, 1e-9)
-        return (f"time: {where}; {cores:.1f} cores, {memory_mb()[0]:.0f} MB; {count(self.steps / max(training, 1e-9))}/s"
-                f" while training, {count(self.steps / max(seconds, 1e-9))}/s in all")  # fmt: skip
+        speeds = (self.steps / max(took, 1e-9) for took in (training, seconds))
+        pace = "{}/s while training, {}/s in all".format(*map(count, speeds))
+        return f"time: {where}; {cores:.1f} cores, {memory_mb()[0]:.0f} MB; {pace}"
