@@ -67,6 +67,22 @@ def test_many_configs_are_drawn_as_parallel_coordinates(tmp_path: Path, shelf_of
     assert "All configs at once" in text
 
 
+def test_the_trials_of_a_sweep_come_with_what_each_axis_does(tmp_path: Path, shelf_of: Callable[..., Served]) -> None:
+    from relab.base.jsonl import encode
+    from report.test_sweep_page import body
+
+    for number in range(4):
+        folder = tmp_path / "swept" / "runs" / f"c{number}-s0"
+        made_up.run(folder, 100.0 * number, seed=0, algo__lr=str(1e-4 * 10**number))
+    (tmp_path / "swept" / "sweep.json").write_bytes(encode(body(), indent=True))
+    text = shelf_of().get("/compare/result").text
+    assert "The sweep" in text
+    assert "Best of 4." in text
+    assert "inert" in text or "does nothing" in text
+    assert "&lt;svg" not in text, "a drawing is a drawing, not its text"
+    assert "<b>" not in text.replace("<b>shipped", "").partition("The sweep")[2].partition("All configs")[0]
+
+
 def test_the_page_lists_groups_and_an_empty_folder_says_what_to_do(
     served: Served, tmp_path: Path, shelf_of: Callable[..., Served]
 ) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 
 from relab.base.numbers import is_number
 from relab.base.text import number
+from relab.config.views import MISSING
 from relab.report import words
 from relab.report.svg_scale import GREY, drawing
 from relab.runs import naming
@@ -26,7 +27,7 @@ def draw(groups: Sequence[SeedGroup]) -> str:
     known = [group for group in groups if group.mean.n][:MOST_LINES]
     if len(known) < 3 or not keys:
         return ""
-    axes = [[group.settings.get(key) for group in known] for key in keys[: MOST_AXES - 1]]
+    axes = [[group.settings.get(key, MISSING) for group in known] for key in keys[: MOST_AXES - 1]]
     outcome = [group.mean.mid for group in known]
     names = [*(key.rpartition(".")[2] for key in keys[: MOST_AXES - 1]), words.metric(known[0].metric)]
     columns: list[Sequence[Any]] = [*axes, outcome]
@@ -60,7 +61,7 @@ def _heights(column: Sequence[Any]) -> tuple[list[float], list[tuple[float, str]
             else marks
         )
         return heights, [(at, number(v)) for v, at in dict(thin).items()]
-    texts = [naming.shown(v) for v in column]
+    texts = ["–" if v is MISSING else naming.shown(v) for v in column]
     levels = sorted(set(texts))
     gap = (FOOT - TOP) / max(len(levels) - 1, 1)
     place = {text: FOOT - i * gap for i, text in enumerate(levels)}
@@ -74,8 +75,17 @@ def _line(group: SeedGroup, heights: Sequence[float], xs: Sequence[float], share
     return f'<path class="way" d="M{path}" fill="none" stroke="{tone}" stroke-width="1.6" opacity=".75">{title}</path>'
 
 
+def _apart(ticks: Sequence[tuple[float, str]]) -> list[tuple[float, str]]:
+    """Those that stand a line of text apart; the ends always do."""
+    kept: list[tuple[float, str]] = []
+    for at, text in sorted(ticks):
+        if not kept or at - kept[-1][0] >= 14:
+            kept.append((at, text))
+    return kept
+
+
 def _axis(x: float, name: str, ticks: Sequence[tuple[float, str]]) -> str:
     parts = [f'<path d="M{x:.1f} {TOP}V{FOOT}" stroke="{GREY}" stroke-width="1.2"/>',
              f'<text x="{x:.1f}" y="28" text-anchor="middle" font-weight="600">{escape(name[:24])}</text>']  # fmt: skip
-    parts += [f'<text class="over" x="{x + 5:.1f}" y="{y + 4:.1f}">{escape(text)}</text>' for y, text in ticks]
+    parts += [f'<text class="over" x="{x + 5:.1f}" y="{y + 4:.1f}">{escape(text)}</text>' for y, text in _apart(ticks)]
     return "".join(parts)

@@ -6,22 +6,21 @@ Everything else is real: the desk is a folder, and each job of the made-up engin
 from __future__ import annotations
 
 import json
-import os
 import re
-import signal
 import socket
 import subprocess
 import sys
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from pathlib import Path
 
 import pytest
 
+from lab_machines import Machines
 from relab import cli
 from relab.config.base import ConfigError
 from relab.lab.execute import cluster, engines, local, node, ray_border, release, slurm_border, where
-from relab.lab.execute.cluster import Cluster, JobState
+from relab.lab.execute.cluster import Cluster
 from relab.lab.execute.desk import Desk, End, Order
 from relab.lab.execute.engine_error import EngineError
 from relab.lab.execute.local import Job
@@ -29,44 +28,6 @@ from relab.lab.execute.where import Where
 
 ONE_LINE = "import sys; open(sys.argv[1], 'a').write('done\\n')"
 SLOW = "import sys, time; open(sys.argv[1], 'a').write('begun\\n'); time.sleep(float(sys.argv[2]));" + ONE_LINE[11:]
-
-
-class Machines:
-    """An engine at whose border each job is a process here; `kill` takes a machine away, job and all."""
-
-    every_s, limits = 0.0, False
-
-    def __init__(self, cores: int = 4, source: str | None = None) -> None:
-        self.cores, self.jobs, self.sizes, self.source = (
-            cores,
-            dict[str, subprocess.Popen[bytes]](),
-            list[int](),
-            source,
-        )
-
-    def send(self, at: Desk, ids: Sequence[str]) -> str:
-        self.sizes.append(len(ids))
-        job = f"job-{len(self.jobs)}"
-        words = [sys.executable, "-m", "relab.lab.execute.node", str(at.folder), job, *ids]
-        self.jobs[job] = subprocess.Popen(words, start_new_session=True)
-        return job
-
-    def states(self, jobs: Collection[str]) -> dict[str, JobState]:
-        return {job: JobState("running") for job in jobs if job in self.jobs and self.jobs[job].poll() is None}
-
-    def drop(self, job: str) -> None:
-        self.jobs[job].terminate()
-
-    def kill(self, job: str) -> None:
-        os.killpg(self.jobs[job].pid, signal.SIGKILL)
-        self.jobs[job].wait()
-
-    def room(self) -> int:
-        return self.cores
-
-    def close(self) -> None:
-        for process in self.jobs.values():
-            process.wait(30)
 
 
 @pytest.fixture(autouse=True)
@@ -227,8 +188,9 @@ def test_another_relab_at_the_other_end_is_an_error_that_names_both(
     with pytest.raises(
         ConfigError, match=r"has relab \S+ code \w+, but the runs were submitted by relab 9\.9\.9, code"
     ):
-        run(tmp_path, jobs(tmp_path, 1), Machines())
+        run(tmp_path, jobs(tmp_path, 3), machines := Machines())
     assert text(tmp_path / "run-0") == ""
+    assert all(process.poll() is not None for process in machines.jobs.values()), "one refusal leaves the others behind"
 
 
 def test_a_folder_that_the_other_end_cannot_write_is_an_error(tmp_path: Path) -> None:

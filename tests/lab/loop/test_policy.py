@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from itertools import pairwise
 from pathlib import Path
 
@@ -204,6 +205,7 @@ def test_points_take_turns_stay_off_the_borders_and_away_from_what_was_refuted(t
     rates = sorted(one.change["algo.lr"]["to"] for one in past if "algo.lr" in one.change)
     assert all(b / a > 1000**0.05 for a, b in pairwise(rates)), "no two within a twentieth of the range"
     assert all(0.0001 <= rate <= 0.01 for rate in rates), "within a step of ten"
+    assert all(abs(math.log(rate / 0.001)) > 0.05 * math.log(1000) for rate in rates), "none is hardly another one"
 
 
 def test_a_present_value_far_outside_of_its_range_binds_nothing(tmp_path: Path):

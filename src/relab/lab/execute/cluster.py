@@ -76,6 +76,7 @@ class Cluster:
         self.ended: list[Ended] = []
         self.jobs: dict[str, JobState] = {}
         self.next_look = 0.0
+        self.closing = False
 
     # ---- The four verbs, and what `run` needs besides
 
@@ -117,6 +118,7 @@ class Cluster:
 
     def close(self) -> None:
         """Ask all to end and wait for it; what waits in the engine's line is taken out of it."""
+        self.closing = True
         for name in [*self.waiting, *self.sent]:
             self.cancel(name)
         for job in {x.job for x in self.sent.values() if self._state(x) == "waiting"}:
@@ -182,7 +184,9 @@ class Cluster:
         del self.sent[each.name]
         if end.problem:
             self.ended.append(Ended(each.name, end.code, end.seconds))
-            raise ConfigError(end.problem)
+            if not self.closing:  # once is enough: the others are still waited for
+                raise ConfigError(end.problem)
+            return
         cancelled = end.cancelled or (each.cancelled and end.code != 0)
         self.ended.append(Ended(each.name, end.code, end.seconds, end.rss_mb, None, cancelled, end.again))
 

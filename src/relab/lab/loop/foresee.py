@@ -2,8 +2,9 @@
 
 Before four changes were measured there is nothing to go by but bounds (the random policy, the highest return), which
 promise nothing and are not counted. After that: their mean and the 95 % interval of one more of the same kind,
-Student's t: mean ± t sd sqrt(1 + 1/n). Changes of the same keys are taken where there are four of them. Everything
-comes from what runs logged, not from the hidden evaluation that will judge the prediction.
+Student's t: mean ± t sd sqrt(1 + 1/n). Changes of the same keys are taken where there are four of them. What earlier
+changes did is what was measured of them, noise and all: that is what the next number will hold as well. Which change is
+proposed does not follow from it.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from relab.advise import predict, score
 from relab.advise.proposal import Predicted
 from relab.advise.score import Measured, Score
 from relab.base.documents import Document
+from relab.base.numbers import is_finite
 from relab.health.view import View
 from relab.lab.loop.journal import Trial
 from relab.lab.loop.plan import Loop
@@ -27,17 +29,23 @@ ENOUGH = 4  # earlier changes
 
 def foresee(plan: Loop, view: View | None, change: Mapping[str, object], trials: Sequence[Trial]) -> Predicted:
     """The prediction of a change; + is better."""
-    done = [each for each in trials if each.first and math.isfinite(each.first["open_delta"])]
+    done = [each for each in trials if effect_of(each) is not None]
     same = [each for each in done if set(each.proposal["diff"]) == set(change)]
     some = same if len(same) >= ENOUGH else done
     if len(some) < ENOUGH:
         return _bounds(plan, view)
-    x = np.array([each.first["open_delta"] for each in some if each.first])
+    x = np.array([effect_of(each) for each in some], np.float64)
     half = stats.t_quantile(0.975, len(x) - 1) * float(x.std(ddof=1)) * math.sqrt(1 + 1 / len(x))
     of = ", ".join(change) if some is same else "this loop"
     how = f"what {len(x)} earlier changes of {of} did: 95 % interval of one more"
     return Predicted(plan.metric, float(x.mean()), float(x.mean()) - half, float(x.mean()) + half, how, plan.at,
                      plan.direction)  # fmt: skip
+
+
+def effect_of(trial: Trial) -> float | None:
+    """What was measured of an earlier change; None where it has no number yet."""
+    delta = trial.scored["score"]["measured"]["delta"] if trial.scored else None
+    return float(delta) if is_finite(delta) else None
 
 
 def _bounds(plan: Loop, view: View | None) -> Predicted:

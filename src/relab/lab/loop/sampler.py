@@ -55,7 +55,7 @@ def draw(plan: Loop, parent: Settings, best: str, past: Sequence[Past]) -> dict[
         for point in _points(plan, key_set, parent, past, n):
             change: dict[str, FromTo] = {key: {"from": parent[key], "to": to} for key, to in point.items()
                                          if diff({"x": parent[key]}, {"x": to})}  # fmt: skip
-            if len(change) == len(key_set) and not tried(plan, change, best, past):
+            if len(change) == len(key_set) and not still(plan, change) and not tried(plan, change, best, past):
                 with contextlib.suppress(RefusedError):
                     check(plan.policy, change, parent)
                     return change
@@ -112,6 +112,13 @@ def share_of(each: Axis, value: Any) -> float:
     if each.log:
         return (math.log(value) - math.log(each.low)) / (math.log(each.high) - math.log(each.low))
     return (value - each.low) / (each.high - each.low)
+
+
+def still(plan: Loop, change: Mapping[str, FromTo]) -> bool:
+    """Whether every new value is hardly another one: 1 -> 1.02 is no idea that is worth a run."""
+    axes = [(plan.policy.axes[key], each) for key, each in change.items()]
+    return all(each.is_range and not each.whole and abs(share_of(each, c["to"]) - share_of(each, c["from"])) < NEAR
+               for each, c in axes)  # fmt: skip
 
 
 def tried(plan: Loop, change: Mapping[str, FromTo], best: str, past: Sequence[Past]) -> Past | None:

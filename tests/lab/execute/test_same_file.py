@@ -1,0 +1,74 @@
+"""Does a file that runs here run elsewhere as it stands? Only the engine's border is made up: jobs are processes."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from lab_machines import Machines
+from relab import cli
+from relab.lab.execute import engines
+
+PROGRAM = """
+import sys
+from pathlib import Path
+run, seed, level = Path(sys.argv[1]), int(sys.argv[2]), float(sys.argv[3])
+rows = [f"{step},{level + seed + step}" for step in range(5)]
+(run / "progress.csv").write_text("step,return\\n" + "\\n".join(rows) + "\\n")
+"""
+COMMAND = f"{sys.executable} {{program}} {{{{run}}}} {{{{seed}}}} {{{{level}}}}"
+EXPERIMENT = """
+question: does a level matter
+command: {command}
+metric: return/mean
+variants: {{low: {{level: 0.0}}, high: {{level: 5.0}}}}
+seeds: 1
+execute: {{pack: 2}}
+"""
+SWEEP = """
+question: which level is best
+command: {command}
+metric: return/mean
+axes: {{level: [0.0, 5.0]}}
+seeds: 1
+confirm: 0
+"""
+
+
+@pytest.fixture
+def machines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machines:
+    made_up = Machines()
+    monkeypatch.setattr(engines, "border", lambda where: made_up)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "program.py").write_text(PROGRAM)
+    return made_up
+
+
+def question(folder: Path, text: str) -> Path:
+    path = folder / "q.yaml"
+    path.write_text(text.format(command=COMMAND.format(program=folder / "program.py")))
+    return path
+
+
+def rows(folder: Path) -> dict[str, bytes]:
+    return {path.parent.name: path.read_bytes() for path in folder.glob("*/runs/*/progress.csv")}
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "jobs"),
+    [("experiment", EXPERIMENT, 2), pytest.param("sweep", SWEEP, 2, marks=pytest.mark.slow)],
+)
+def test_the_same_bytes_here_and_elsewhere(tmp_path: Path, machines: Machines, kind: str, text: str, jobs: int) -> None:
+    path = question(tmp_path, text)
+    more = ["--no-log"] if kind == "experiment" else []
+    assert cli.main([kind, str(path), "--yes", "--root", "here", *more]) == 0
+    assert machines.sizes == []
+    assert cli.main([kind, str(path), "--yes", "--root", "away", "--on", "slurm", *more]) == 0
+    assert 1 <= len(machines.sizes) <= jobs
+    assert rows(tmp_path / "away") == rows(tmp_path / "here")
+    assert len(rows(tmp_path / "away")) == 2
+    assert (tmp_path / "away" / "q" / "report.html").is_file(), "the answer is made where it was asked"
+    assert cli.main([kind, str(path), "--yes", "--root", "away", "--on", "slurm", *more]) == 0
+    assert len(machines.sizes) <= jobs, "finished runs are not sent again"
