@@ -11,6 +11,8 @@ import pytest
 import made_up
 from relab import cli
 from relab.advise import propose, tried
+from relab.advise.checks import RejectedError
+from relab.advise.propose import not_again
 from relab.advise.tried import Tried
 from relab.health.examine import examine
 from relab.lab import experiment
@@ -196,3 +198,16 @@ def test_next_tells_of_a_try_without_an_answer(here: Path, capsys: pytest.Captur
     out = capsys.readouterr().out
     assert out.startswith("lr100: algo.lr 0.3 -> 0.003\n")
     assert "asked       before, and not answered: cannot tell yet with 3 and 3 seeds (experiments/open)" in out
+
+
+@pytest.mark.parametrize(("ends", "verdict"), [([100, 20], "no"), ([20, 100], "yes")])
+def test_what_an_experiment_in_the_same_folder_has_answered_is_not_proposed(
+    tmp_path: Path, ends: list[float], verdict: str
+) -> None:
+    """Only experiments/ was looked into, and a yes was proposed again as if nobody had asked."""
+    folder = made_up.answered(tmp_path / "logs", "lr", "{a: {lr: 0.001}, b: {lr: 0.003}}", ends)
+    (known,) = tried.around(tmp_path / "logs")
+    assert (known.diff, known.verdict, known.where) == (UP, verdict, str(folder))
+    assert [one.where for one in tried.around(folder / "runs" / "a-s0")] == [str(folder.resolve())]
+    with pytest.raises(RejectedError, match=f"answered {verdict} before"):
+        not_again(tried.matching(UP, CARTPOLE, [known]))

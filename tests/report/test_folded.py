@@ -187,16 +187,16 @@ def test_a_run_without_a_clock(tmp_path):
 
 
 def test_health_begins_with_pass_or_fail():
-    from relab.report.parts import Examined, PlacedFinding
+    from relab.report.parts import PageHealth, PlacedFinding
     from relab.report.tables import passed
 
     warning, info = (PlacedFinding(Finding("m", slug="x", severity=level), "run") for level in ("warning", "info"))
-    assert passed(Examined(True, [warning, info], [])) == "FAIL: 2 findings"
+    assert passed(PageHealth(True, [warning, info], [])) == "FAIL: 2 findings"
     twice = [NotChecked("a", run, "policy/kl") for run in ("x", "y")]
-    assert passed(Examined(True, [], [], twice)) == "PASS: no finding (1 rule not checked)"
-    remark = Examined(True, [info], [])
+    assert passed(PageHealth(True, [], [], twice)) == "PASS: no finding (1 rule not checked)"
+    remark = PageHealth(True, [info], [])
     assert passed(remark) == "PASS: 1 finding, none of them a warning or an error"
-    assert passed(Examined(False, [], [])) == "not examined"
+    assert passed(PageHealth(False, [], [])) == "not examined"
 
 
 def test_time_of_probes_is_theirs():

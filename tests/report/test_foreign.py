@@ -13,7 +13,7 @@ from relab.commands import report
 from relab.formats.read.source import put
 from relab.record.history import Column, History
 from relab.report import render, sections
-from relab.report.parts import Examined
+from relab.report.parts import PageHealth
 from relab.runs import grouping, sentences, verdict
 
 LONG_AGO = 1_600_000_000
@@ -115,7 +115,7 @@ def test_a_long_curve_is_judged_by_its_ends_not_by_single_rows(tmp_path):
 
 def test_other_axes_keep_their_name(tmp_path):
     groups = grouping.grouped([grouping.make_run(history(tmp_path, score=[1.0, 2.0]), "a_seed4", now=2e9)])
-    examined = Examined(False, [], [])
+    examined = PageHealth(False, [], [])
     data = sections.page(tmp_path, groups, examined, None, False)
     assert (data.curve.axis, data.budget[0].steps) == ("episodes", "1 episodes")
     assert groups[0].runs[0].seed == 4
@@ -134,7 +134,7 @@ def test_a_clock_is_nobodys_outcome(tmp_path):
     judged = verdict.verdict_of(run)
     assert (judged.metric, judged.kind, judged.points) == ("foreign/L", "unjudged", [])
     group = grouping.grouped([grouping.make_run(run, "odd", now=2e9)])
-    data = sections.page(tmp_path, group, Examined(False, [], []), None, False)
+    data = sections.page(tmp_path, group, PageHealth(False, [], []), None, False)
     assert data.sentence == "Not judged, no return was logged."
     assert all(math.isnan(value) for outcome in data.outcome for value in outcome.values)
 
@@ -153,7 +153,7 @@ def test_markdown_says_of_each_config_what_its_number_is(tmp_path):
         one = History(tmp_path / name, config={"env": {"name": "CartPole-v1"}, "algo": {"name": name}}, source="sb3")
         one.columns[metric] = Column(np.arange(0, 6000, 1000), np.array([10.0, 20.0, 31.0, 40.0, 52.0, 60.0]))
         runs.append(grouping.make_run(one, name, now=2e9))
-    data = sections.page(tmp_path, grouping.grouped(runs), Examined(False, [], []), None, False)
+    data = sections.page(tmp_path, grouping.grouped(runs), PageHealth(False, [], []), None, False)
     table = render.markdown(data).split("## Outcome")[1].split("\n\n")[1].splitlines()
     assert table[0].startswith("| config | outcome | how sure |")
     assert "(training return, mean of 100 episodes)" in table[2]

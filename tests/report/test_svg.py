@@ -18,7 +18,7 @@ NAN = math.nan
 
 def data(*groups, **more):
     bundles = [curves.Bundle(f"g{i}", lines, None) for i, lines in enumerate(groups)]
-    plain = curves.Curve("eval/return_det", "", "return", "agent_steps", [], None, None, bundles, ["steps"], "no")
+    plain = curves.CurveFigure("eval/return_det", "", "return", "agent_steps", [], None, None, bundles, ["steps"], "no")
     return replace(plain, **more)
 
 
@@ -178,27 +178,27 @@ def places(path):
 
 @pytest.mark.parametrize(("last", "name"), [(90, "wall time (s)"), (600, "wall time (min)"), (9000, "wall time (h)")])
 def test_by_wall_time(last, name):
-    figure = svg.curve(data([timed([1, 2, 3], [0, last / 3, last])]), view=svg.View("time"))
+    figure = svg.curve(data([timed([1, 2, 3], [0, last / 3, last])]), view=svg.Look("time"))
     assert name in texts(figure)
     left, middle, right = places(drawn(figure, "seed")[0].get("d"))
     assert (middle - left) / (right - left) == pytest.approx(1 / 3, abs=0.01)
 
 
 def test_by_updates():
-    assert "optimiser steps" in texts(svg.curve(data([timed([1, 2, 3], [0, 1, 2])]), view=svg.View("updates")))
+    assert "optimiser steps" in texts(svg.curve(data([timed([1, 2, 3], [0, 1, 2])]), view=svg.Look("updates")))
 
 
 def test_log_y_spaces_by_ratio():
-    figure = svg.curve(data([line([1, 100, 10_000])]), view=svg.View(log_y=True))
+    figure = svg.curve(data([line([1, 100, 10_000])]), view=svg.Look(log_y=True))
     heights = [float(v) for v in re.findall(r"[\d.]+ ([\d.]+)", drawn(figure, "seed")[0].get("d"))]
     assert heights[0] - heights[1] == pytest.approx(heights[1] - heights[2], abs=0.2)
     assert "evaluated return, log" in texts(figure)
 
 
 def test_what_a_log_axis_cannot_show_is_a_gap_or_left_out():
-    figure = svg.curve(data([line([1, 0, 100, 200])]), view=svg.View(log_y=True))
+    figure = svg.curve(data([line([1, 0, 100, 200])]), view=svg.Look(log_y=True))
     assert (len(drawn(figure, "nan")), drawn(figure, "seed")[0].get("d").count("M")) == (1, 1)
-    across = svg.curve(data([line([1, 2, 3, 4], [0, 10, 100, 1000])]), view=svg.View(log_x=True))
+    across = svg.curve(data([line([1, 2, 3, 4], [0, 10, 100, 1000])]), view=svg.Look(log_x=True))
     assert len(places(drawn(across, "seed")[0].get("d"))) == 3, "log of step 0 is nowhere"
 
 

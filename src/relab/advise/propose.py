@@ -45,7 +45,7 @@ def propose(
 
     With `path` (of the run, folder or experiment) an experiment's answer is used too, and run folders beside a single
     run are read, which may have the proposed value already. Without it, only what the report holds is looked at.
-    `earlier` are changes whose outcome is known: what was answered no is not proposed again.
+    `earlier` are changes whose outcome is known: what was answered is not proposed again.
     """
     root = None if path is None else Path(path)
     if root is not None and (declared := question.read(root)) is not None:
@@ -282,11 +282,12 @@ class Search:
 
 
 def not_again(earlier: Sequence[Tried]) -> None:
-    """What was answered no is not proposed; who wants it all the same can run it, and is told."""
-    no = next((one for one in earlier if one.verdict == tried.NO), None)
-    if no is not None:
-        on = f" on {no.date}" if no.date else ""
-        raise RejectedError(f"answered no before{on}: {no.text} ({no.where})")
+    """What was answered is not proposed; who wants it all the same can run it, and is told."""
+    done = next((one for one in earlier if one.verdict in (tried.NO, tried.YES)), None)
+    if done is not None:
+        on = f" on {done.date}" if done.date else ""
+        then = f"; `relab next {done.where}` goes on from there" if done.verdict == tried.YES else ""
+        raise RejectedError(f"answered {done.verdict} before{on}: {done.text} ({done.where}){then}")
 
 
 def solved(view: View) -> bool:

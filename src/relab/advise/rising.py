@@ -37,6 +37,8 @@ class Trend:
         ends = f"{number(self.start.mean)} at step {self.start.step:,}, {number(self.end.mean)} at {self.end.step:,}"
         if self.kind == OPEN:
             return f"whether {self.metric} still rises at the end cannot be told from its noise: {ends}"
+        if self.kind == STAYS:
+            return f"{self.metric} no longer rises at the end: {ends}"
         sure = "beyond all noise" if math.isinf(self.errors) else f"{self.errors:.2g} standard errors"
         return f"{self.metric} still rises at the end: {ends} ({sure})"
 
@@ -46,20 +48,32 @@ def trend_of(view: View) -> Trend:
     metric, course = _course(view)
     half = course[len(course) // 2 :]
     first, middle, last = half[0], half[len(half) // 2], half[-1]
-    slope = Curve("", np.array([e.step for e in half]), np.array([e.mean for e in half])).slope()
-    errors = max(clear(last.mean - first.mean, first, last), slope.significance)
+    errors = max(clear(last.mean - first.mean, first, last), _slope(half).significance)
     goes_on = clear(last.mean - middle.mean, middle, last) >= 1.0
     sound = view.verdict.learned and view.verdict.kind != "unstable"  # a swing upwards is no rise
-    kind = RISES if errors >= SURE and goes_on and sound else _otherwise(course, slope)
+    rises = errors >= SURE and goes_on and sound and not _levelled(course, _third(course))
+    kind = RISES if rises else _otherwise(course)
     return Trend(kind, metric, first, last, errors)
 
 
-def _otherwise(course: list[Estimate], slope: Slope) -> str:
-    """A curve stays only where even a slope at the end of its noise would be no rise that matters."""
-    span = float(course[-1].step - course[len(course) // 2].step)
-    most = (slope.value + ERRORS * slope.error) * span
-    gain = max(e.mean for e in course) - min(e.mean for e in course)
-    return STAYS if most <= STILL * gain else OPEN
+def _otherwise(course: list[Estimate]) -> str:
+    """A curve stays only where even a slope at the end of its noise would be no rise that matters: over its second
+    half, or, where it rose or came back within that, over its last third."""
+    return STAYS if any(_levelled(course, part) for part in (course[len(course) // 2 :], _third(course))) else OPEN
+
+
+def _third(course: list[Estimate]) -> list[Estimate]:
+    return course[-max(len(course) // 3, FEWEST - 2) :]
+
+
+def _levelled(course: list[Estimate], part: list[Estimate]) -> bool:
+    """Whether a part has risen by nothing that matters beside the whole course, even at the end of its noise."""
+    slope, gain = _slope(part), max(e.mean for e in course) - min(e.mean for e in course)
+    return (slope.value + ERRORS * slope.error) * float(part[-1].step - part[0].step) <= STILL * gain
+
+
+def _slope(part: list[Estimate]) -> Slope:
+    return Curve("", np.array([e.step for e in part]), np.array([e.mean for e in part])).slope()
 
 
 def _course(view: View) -> tuple[str, list[Estimate]]:

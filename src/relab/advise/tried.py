@@ -21,6 +21,7 @@ from relab.config.views import MISSING, diff, flatten
 
 YES, NO, OPEN = "yes", "no", "cannot tell yet"
 MOST = 2000  # folders that are looked into
+UP = 2  # folders from a run to its experiment
 UNLIKE = 3  # other settings that are named
 
 Diff = Mapping[str, Mapping[str, Any]]
@@ -75,6 +76,13 @@ def of_experiments(root: Path, without: Path | None = None) -> list[Tried]:
     folders = [path.parent for path in sorted(root.glob("*/answer.json"))[:MOST]] if root.is_dir() else []
     skip = without.resolve() if without is not None else None
     return [one for folder in folders if folder.resolve() != skip for one in of_experiment(folder)]
+
+
+def around(path: Path) -> list[Tried]:
+    """The answers of experiments in a folder, or of the one that a run belongs to, wherever they are kept."""
+    above = [folder for folder in (path, *path.resolve().parents[:UP]) if (folder / "answer.json").is_file()]
+    own = [one for folder in above for one in of_experiment(folder)]
+    return own + of_experiments(path) + of_experiments(path / "experiments")
 
 
 def of_experiment(folder: Path) -> list[Tried]:

@@ -38,7 +38,7 @@ class Next:
     """run to hold the findings against; else the parent, where a run has one"""
     runs: RunsFolder = Path("runs")
     root: Path = Path("experiments")
-    """folder that holds the experiments: what was answered no is not proposed again"""
+    """folder that holds the experiments: what was answered is not proposed again"""
     json: AsJson = False
     dry_run: bool = False
     """with --write: say where the file would go, and write nothing"""
@@ -49,7 +49,7 @@ def main(words: Sequence[str]) -> int:
     args = parse(Next, "next", words, EXAMPLES)
     if args.history:
         return history(args)
-    from relab.advise import proposal, propose, render
+    from relab.advise import proposal, propose, render, tried
     from relab.health.examine import examine_loaded
     from relab.notebook.log import earlier
     from relab.record import names
@@ -60,7 +60,7 @@ def main(words: Sequence[str]) -> int:
         return 0
     against = None if args.against is None else names.place(args.against, args.runs)
     report = examine_loaded(args.known.load(path), path, against, hints=args.known.of(path))
-    advice = propose(report, path, earlier(args.root))
+    advice = propose(report, path, [*earlier(args.root), *tried.around(path)])
     wrote = None
     if args.write and not args.dry_run and isinstance(advice, Proposal) and advice.runs_here:
         wrote = proposal.write(advice)

@@ -189,11 +189,12 @@ def details(task: Task) -> list[str]:
     return [*first, *_areas(task, True), *_peaks(task, True), *_noises(task, True), *_parts(task)]
 
 
-def _some(said: Sequence[str], verbose: bool) -> str:
-    """The first of a list and how many are left out."""
-    shown = said if verbose else said[:SAID]
-    left = len(said) - len(shown)
-    return ", ".join(shown) + (f" and {left} more (-v)" if left else "")
+def _listed(head: str, said: Sequence[str], verbose: bool) -> list[str]:
+    """In one line, the first of them; with -v all of them, each in a line of its own."""
+    if verbose:
+        return [f"{head}:", *(f"  {each}" for each in said)]
+    left = len(said) - SAID
+    return [f"{head}: {', '.join(said[:SAID])}{f' and {left} more (-v)' if left > 0 else ''}"]
 
 
 def _settings(task: Task, verbose: bool = False) -> list[str]:
@@ -201,6 +202,8 @@ def _settings(task: Task, verbose: bool = False) -> list[str]:
     if not keys or (len(task.variants) > ROWS and not verbose):
         return []
     said = [f"{k} {' | '.join(setting(row.settings[k]) for row in task.variants)}" for k in keys]
+    if verbose:
+        return _listed("differ, in this order", said, verbose)
     left = len(task.keys) - len(keys)
     more = f"; {plural(left, 'more key')}" if left > 0 else ""
     return ["differ, in this order: " + "; ".join(said) + more]
@@ -268,7 +271,7 @@ def _times(task: Task, verbose: bool = False) -> list[str]:
     own = {source: f", {source}" if len(sources) > 1 else "" for source in sources}
     said = [f"{short(label)} {median(x)} ({x.reached} of {x.n}{own[x.source]})" for label, x in timed]
     how = f"; {timed[0][1].source}" if len(sources) == 1 else ""
-    return [f"median steps to {task.level[0]:g} ({task.level[1]}{how}): {_some(said, verbose)}"]
+    return _listed(f"median steps to {task.level[0]:g} ({task.level[1]}{how})", said, verbose)
 
 
 def _areas(task: Task, verbose: bool = False) -> list[str]:
@@ -277,7 +280,7 @@ def _areas(task: Task, verbose: bool = False) -> list[str]:
         return []
     low, high = rows[0].area.start, rows[0].area.end
     said = [f"{short(row.label)} {number(row.area.mean)}" for row in rows]
-    return [f"area under the curve (mean height, steps {low:,.0f} to {high:,.0f}): {_some(said, verbose)}"]
+    return _listed(f"area under the curve (mean height, steps {low:,.0f} to {high:,.0f})", said, verbose)
 
 
 def _peaks(task: Task, verbose: bool = False) -> list[str]:
@@ -286,7 +289,7 @@ def _peaks(task: Task, verbose: bool = False) -> list[str]:
         return []
     said = [f"{short(row.label)} {number(p.peak)}{_chance(p)} / {number(p.final)} /"
             f" {number(p.last)}" for row in rows if (p := row.peak)]  # fmt: skip
-    return [f"peak / final / mean of last 5: {_some(said, verbose)}"]
+    return _listed("peak / final / mean of last 5", said, verbose)
 
 
 def _chance(p: Peak) -> str:
@@ -298,7 +301,7 @@ def _noises(task: Task, verbose: bool = False) -> list[str]:
     known = [(each.label, each.noise) for each in task.variants if each.noise and math.isfinite(each.noise.share)]
     said = [f"{short(label)} {noise.share:.0%}" for label, noise in known]
     what = "of the variance between seeds, noise of the evaluation itself"
-    return [f"{what}: {_some(said, verbose)}"] if said else []
+    return _listed(what, said, verbose) if said else []
 
 
 def _parts(task: Task) -> list[str]:

@@ -11,7 +11,7 @@ import math
 from collections.abc import Sequence
 
 from relab.health import reference
-from relab.health.features import METRICS, Key, in_own_units
+from relab.health.features import CHOSEN, METRICS, Key, in_own_units
 from relab.health.outcome import poor
 from relab.health.rule import Finding, HealthyRange, Missing
 from relab.health.view import View
@@ -23,7 +23,7 @@ THIRDS = ("first", "middle", "last")
 
 def healthy_levels(view: View, metric: str) -> dict[str, reference.Healthy]:
     """The interval of healthy runs in each third of a run, in the run's own units; empty where there is none."""
-    if metric not in METRICS or view.algo not in reference.ALGOS:
+    if metric not in METRICS or metric in CHOSEN or view.algo not in reference.ALGOS:
         return {}
     levels = {}
     for third in THIRDS:

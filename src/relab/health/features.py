@@ -21,6 +21,7 @@ METRICS = (
     "policy/actor_loss", "policy/exploration", "value/explained_variance", "value/loss", "value/critic_loss",
     "value/q_mean", "optim/temperature", "optim/lr", "optim/grad_norm",
 )  # fmt: skip
+CHOSEN = ("optim/lr",)  # somebody set it: what others set is no sign of health
 FEATURES = {
     "first": "median over the first third of the run's steps",
     "middle": "median over the second third",

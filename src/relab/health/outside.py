@@ -26,6 +26,7 @@ WORTH_SAYING = {"return²": 0.1}  # squared errors under a tenth of the squared 
 LEVELS = ("first", "middle", "last", "peak")
 LATE = ("middle", "last")
 HIGH, LOW = "high", "low"
+BONUS = "an entropy bonus that is too large"
 
 
 @dataclass(frozen=True)
@@ -45,8 +46,8 @@ SIGNS = (
     Sign("policy/kl", LOW, ("first", "peak"), "step",  # a solved task moves no more
          "updates that do not reach the policy: a learning rate near 0, no optimiser step, a ratio that is always 1"),
     Sign("policy/clip_share", HIGH, LEVELS, "step", "too many epochs or a learning rate that is too large"),
-    Sign("policy/entropy", HIGH, ("growth",), "policy", "an entropy bonus that is too large"),
-    Sign("policy/std_mean", HIGH, ("growth",), "policy", "an entropy bonus that is too large"),
+    Sign("policy/entropy", HIGH, ("growth",), "policy", BONUS),
+    Sign("policy/std_mean", HIGH, ("growth",), "policy", BONUS),
     Sign("value/explained_variance", LOW, LEVELS, "critic", "a critic that is not trained, or targets that are wrong"),
     Sign("value/loss", HIGH, LATE, "critic", "rewards of another scale than the returns, or a critic that diverges"),
     Sign("value/critic_loss", HIGH, LATE, "critic",
@@ -71,7 +72,7 @@ class Excess:
     key: Key
     value: float
     edge: float  # the most extreme healthy value on that side
-    low: float  # where the middle nine of ten healthy runs lie
+    low: float  # between which all healthy runs lie
     high: float
     score: float  # distance beyond the edge, in margins: 1 and more is far
     cells: int
@@ -181,6 +182,6 @@ def _edge(algo: str, kind: str | None, key: Key, side: str, healthy: Sequence[He
         return None
     turn = 1.0 if side == HIGH else -1.0
     places = sorted(turn * place(key, value) for value in values)
-    low, high = conformal.healthy_range(values, 0.9, cells)
-    outermost = max(values) if side == HIGH else min(values)
+    low, high = min(values), max(values)
+    outermost = high if side == HIGH else low
     return Edge(turn, places[-1], places[len(places) // 2], outermost, low, high, len(set(cells)))

@@ -6,7 +6,8 @@ import numpy as np
 
 from relab.base.text import number
 from relab.health import reference
-from relab.health.features import METRICS, UNIT_FREE, Key, features, in_own_units
+from relab.health.features import CHOSEN, METRICS, UNIT_FREE, Key, features, in_own_units
+from relab.health.usual import usual_values
 from relab.health.view import View
 from relab.record import glossary
 
@@ -50,11 +51,24 @@ def run_lines(view: View, metric: str) -> list[str]:
     """Where this run's value lies among healthy runs of its algorithm, feature by feature."""
     if view.algo not in reference.ALGOS:
         return [f"{view.name}: no healthy runs of {view.algo or 'an unknown algorithm'} to hold it against"]
+    if metric in CHOSEN:
+        return [*own_lines(view, metric)[:1], *_others_chose(view, metric)]
     numbers = features(view.history, view.until)
     lines = [line for feature in SHOWN if (line := _placed(view, Key(metric, feature), numbers))]
     kind = f" with {view.kind} actions" if view.kind else ""
     head = f"{view.name}, among healthy {view.algo.upper()} runs{kind}:"
     return [head, *lines, *_highest(view, metric)] if lines else [f"{view.name} does not log {metric} in enough rows"]
+
+
+def _others_chose(view: View, metric: str) -> list[str]:
+    """What healthy runs of the table were set to, and what the library begins with: both are good to begin with."""
+    healthy = reference.interval(str(view.algo), view.kind, Key(metric, "first"))
+    runs = f"healthy {str(view.algo).upper()} runs had {_span(healthy)} ({healthy.cells} kinds)" if healthy else ""
+    word = metric.rpartition("/")[2]
+    usual = [f"{values[key]:g} is {whose}" for whose, values in usual_values(view)
+             for key in values if key.rpartition(".")[2] == word]  # fmt: skip
+    said = "; ".join(filter(None, [runs, *usual]))
+    return [f"It is chosen, not measured: {said}."] if said else []
 
 
 def own_lines(view: View, metric: str) -> list[str]:

@@ -65,7 +65,7 @@ class HealthyRange:
 
     def __str__(self) -> str:
         part = f"{self.part} third" if self.part in ("first", "middle", "last") else self.part
-        return f"{part} of healthy {self.algo} runs: {self.low:.2g} to {self.high:.2g}"
+        return f"{part} of healthy {self.algo} runs: {self.low:.3g} to {self.high:.3g}"
 
 
 @dataclass

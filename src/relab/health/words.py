@@ -31,6 +31,7 @@ def meanings(wanted: str, run: str | None = None, path: Path | None = None) -> l
         raise NotFoundError(f"relab knows no {wanted!r}{close}")
     if run is not None:
         metrics = same_end(word, [name for name, _ in known])
+        texts = [text() for name, text in known if metrics and name == metrics[0]] or texts
         texts = [texts[0].partition(HEALTHY)[0], among_healthy(wanted, [word, *metrics], run, path)]
     return list(dict.fromkeys(texts))
 
@@ -168,7 +169,8 @@ def about_class(name: str, what: str, cls: type) -> str:
 def key_words() -> Words:
     """Config keys, in full, by their last part, and as other tools call them."""
     sections = [("", RunConfig), ("eval.", Eval), ("save.", Save)]
-    sections += [("algo.", registry.algo_config_class(name)) for name in registry.algo_names()]
+    usual_first = sorted(registry.algo_names(), key=lambda name: name not in ("ppo", "dqn", "sac"))
+    sections += [("algo.", registry.algo_config_class(name)) for name in usual_first]
     sections += [("env.", registry.env_params_class(name)) for name in registry.env_names()]
     words: Words = []
     for prefix, cls in sections:

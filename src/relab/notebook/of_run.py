@@ -23,7 +23,7 @@ from relab.record.clock import elapsed
 from relab.record.evaluations import MODES, judging_metric, outcome_of
 from relab.record.history import History
 from relab.report.page import Page
-from relab.report.parts import Outcome
+from relab.report.parts import GroupOutcome
 from relab.report.sections import last_step
 from relab.report.share import Cleaner
 from relab.runs import grouping
@@ -180,7 +180,7 @@ def outcomes(groups: list[Group], page: Page, folder: Path, w: Words) -> Table:
     return [head, *(_outcome(group, x, folder, w) for group, x in zip(groups, page.outcome, strict=True))]
 
 
-def _outcome(group: Group, x: Outcome, folder: Path, w: Words) -> list[str]:
+def _outcome(group: Group, x: GroupOutcome, folder: Path, w: Words) -> list[str]:
     refs = [_ref(run.history, x.metric, run.verdict.final, folder) for run in group.distinct]
     each = [anchored(one.value, ref) for one, ref in zip(x.each, refs, strict=True)]
     value = each[0] if len(each) == 1 else x.value

@@ -17,7 +17,7 @@ from relab.config import lineage
 from relab.config.lineage import Factor
 from relab.config.views import MISSING
 from relab.notebook.words import Words
-from relab.runs.sentences import finals, interval_text
+from relab.runs.sentences import counted_as, finals, interval_text
 from relab.runs.verdict import Verdict
 
 KEYS = 6  # factors that are named
@@ -109,7 +109,7 @@ def verdicts(w: Words, per_seed: Sequence[Verdict]) -> str:
 
 def outcome(w: Words, per_seed: Sequence[Verdict]) -> str:
     """In a word or two, or with how many seeds each."""
-    kinds = [v.kind for v in per_seed]
+    kinds = [counted_as(v) for v in per_seed]
     if len(kinds) == 1:
         return w.say(f"verdict.{kinds[0]}")
     counts = {kind: kinds.count(kind) for kind in dict.fromkeys(kinds)}

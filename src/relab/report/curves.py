@@ -99,7 +99,7 @@ class Onset:
 
 
 @dataclass(frozen=True)
-class Curve:
+class CurveFigure:
     """One metric of all groups, with what it is held against; `xs` are the axes that every line has."""
 
     metric: str
@@ -126,7 +126,7 @@ class Panel:
 
     env: str
     places: list[int]
-    curve: Curve
+    curve: CurveFigure
 
 
 def curve(
@@ -135,7 +135,7 @@ def curve(
     findings: Sequence[Finding] = (),
     reference: Run | None = None,
     called: str = "reference",
-) -> Curve:
+) -> CurveFigure:
     """One metric of all groups, by default what they are judged by: lines, bands, levels, onset of the lead finding."""
     runs = [run for group in groups for run in group.runs]
     metric = metric or lead_metric(runs)
@@ -144,7 +144,7 @@ def curve(
     limits = possible(metric, runs)
     bundles, heights = [_bundle(group, metric, limits) for group in groups], levels(runs) if is_return(metric) else []
     unit = entry.unit if entry else ""
-    return Curve(
+    return CurveFigure(
         metric,
         entry.meaning if entry else "",
         unit,
@@ -159,7 +159,7 @@ def curve(
     )
 
 
-def named(data: Curve, env: str, places: Sequence[int]) -> Curve:
+def named(data: CurveFigure, env: str, places: Sequence[int]) -> CurveFigure:
     """With the names of its groups as they stand below a heading that names the environment, and their colours."""
     names = task_names([group.label for group in data.groups], env)
     some = [replace(group, label=names[group.label], place=at) for group, at in zip(data.groups, places, strict=True)]

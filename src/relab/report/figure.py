@@ -15,7 +15,7 @@ from relab.base.text import plural
 from relab.config.base import ConfigError
 from relab.health.rule import Finding
 from relab.report import curves, words
-from relab.report.svg import ACROSS, View, named_heights, spread
+from relab.report.svg import ACROSS, Look, named_heights, spread
 from relab.report.svg import curve as draw_svg
 from relab.report.svg_scale import COLOURS, DASHES, GREY
 from relab.runs.grouping import Group, Run
@@ -43,7 +43,7 @@ def svg(
     """One <svg>: by default the metric the runs are judged by; `log_y` None: where it suits the metric."""
     data = curves.curve(groups, metric, findings, reference)
     log = data.log_y == "yes" if log_y is None else log_y
-    return draw_svg(data, width, height, View(_axis(data, x), log_x, log))
+    return draw_svg(data, width, height, Look(_axis(data, x), log_x, log))
 
 
 def figure(
@@ -60,7 +60,9 @@ def figure(
     return curve_figure(curves.curve(groups, metric, findings, reference), x, log_x=log_x, log_y=log_y)
 
 
-def curve_figure(data: curves.Curve, x: str = "steps", *, log_x: bool = False, log_y: bool | None = None) -> Figure:
+def curve_figure(
+    data: curves.CurveFigure, x: str = "steps", *, log_x: bool = False, log_y: bool | None = None
+) -> Figure:
     """One curve of a page in matplotlib."""
     from matplotlib.figure import Figure
 
@@ -77,7 +79,7 @@ def curve_figure(data: curves.Curve, x: str = "steps", *, log_x: bool = False, l
     return drawing
 
 
-def _axis(data: curves.Curve, x: str) -> str:
+def _axis(data: curves.CurveFigure, x: str) -> str:
     if x not in data.xs:
         known = ", ".join(data.xs)
         raise ConfigError(f"x must be an axis that all runs have ({known}), but is {x!r}; time needs time/elapsed_s,"
@@ -88,11 +90,11 @@ def _axis(data: curves.Curve, x: str) -> str:
 # ---- matplotlib
 
 
-def _draw(axes: Axes, data: curves.Curve, x: str) -> None:
+def _draw(axes: Axes, data: curves.CurveFigure, x: str) -> None:
     unit = SECONDS[_clock(data, x)] if x == "time" else 1.0
 
     def across(one: curves.Line | curves.Band) -> list[float]:
-        return [at / unit for at in View(x).across(one)]
+        return [at / unit for at in Look(x).across(one)]
 
     for each in (data.healthy or ()) if x == "steps" else ():
         axes.fill_between([each.start, each.end], each.low, each.high, color=GREY, alpha=0.18, lw=0)
@@ -106,7 +108,7 @@ def _draw(axes: Axes, data: curves.Curve, x: str) -> None:
     _draw_onset(axes, data.onset, x, unit)
 
 
-def _name_levels(axes: Axes, data: curves.Curve) -> None:
+def _name_levels(axes: Axes, data: curves.CurveFigure) -> None:
     """To the right of the frame, as on the page: over the curves nobody could read them."""
     place = axes.transScale + axes.transLimits
     shown = sorted((-float(place.transform((0.0, value))[1]), text) for value, text in named_heights(data)
@@ -134,7 +136,7 @@ def _draw_group(axes: Axes, group: curves.Bundle, place: int, across: Any) -> No
 
 
 def _draw_onset(axes: Axes, onset: curves.Onset | None, x: str, unit: float) -> None:
-    at = View(x).at(onset) if onset else None
+    at = Look(x).at(onset) if onset else None
     if onset is None or at is None:
         return
     axes.axvline(at / unit, color="black", ls=":", lw=1.2)
@@ -144,12 +146,12 @@ def _draw_onset(axes: Axes, onset: curves.Onset | None, x: str, unit: float) -> 
                   parse_math=False, ha="right" if late else "left")  # fmt: skip
 
 
-def _clock(data: curves.Curve, x: str) -> str:
+def _clock(data: curves.CurveFigure, x: str) -> str:
     longest = max((t for line in data.lines for t in line.time or []), default=0.0)
     return "h" if longest >= 7200 else "min" if longest >= 120 else "s"
 
 
-def _label(axes: Axes, data: curves.Curve, x: str) -> None:
+def _label(axes: Axes, data: curves.CurveFigure, x: str) -> None:
     clock = f" ({_clock(data, x)})" if x == "time" else ""
     axes.set_xlabel(ACROSS.get(x, words.axis(str(data.axis))) + clock, parse_math=False)
     axes.set_ylabel(words.metric(data.metric), parse_math=False)

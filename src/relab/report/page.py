@@ -9,9 +9,9 @@ from relab.formats.read.unread import Unread
 from relab.health.engine import NotChecked
 from relab.health.examine import Remark
 from relab.health.rule import Finding
-from relab.report.curves import Curve, Panel
+from relab.report.curves import CurveFigure, Panel
 from relab.report.first import First
-from relab.report.parts import Budget, ConfigChanges, Outcome, PlacedFinding, Section
+from relab.report.parts import Budget, ConfigChanges, GroupOutcome, PlacedFinding, Section
 from relab.report.replication_page import ReplicationPage
 from relab.report.sweep_page import SweepPage
 from relab.runs.grouping import Group
@@ -41,9 +41,9 @@ class Page:
     sentence: str
     sweep: SweepPage | None
     replication: ReplicationPage | None
-    curve: Curve
+    curve: CurveFigure
     panels: list[Panel]
-    outcome: list[Outcome]
+    outcome: list[GroupOutcome]
     examined: bool
     findings: list[PlacedFinding]
     more_findings: int

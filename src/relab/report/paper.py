@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from relab.base.jsonl import writing
 from relab.config.base import require
-from relab.report.curves import Curve
+from relab.report.curves import CurveFigure
 from relab.report.figure import curve_figure
 from relab.report.pictures import Improvement, Intervals, Picture, Profile, Row, Trace
 from relab.report.svg_scale import COLOURS
@@ -28,7 +28,7 @@ WIDE = 5.5  # inches: a column and a half
 FONTS: Any = {"font.size": 9, "pdf.fonttype": 42, "svg.fonttype": "none"}  # text stays text, as journals ask
 
 
-def save(drawn: Sequence[Picture | Curve], folder: Path, stem: str, kind: str) -> list[Path]:
+def save(drawn: Sequence[Picture | CurveFigure], folder: Path, stem: str, kind: str) -> list[Path]:
     """One file a picture: STEM-intervals-CARTPOLE.pdf; their order is that of the page."""
     require(kind in KINDS, f"a figure is one of {', '.join(KINDS)}, but not {kind!r}")
     import matplotlib
@@ -50,15 +50,15 @@ def names(words: Sequence[str], folder: Path, stem: str, kind: str) -> list[Path
     ]
 
 
-def _name(each: Picture | Curve) -> str:
-    title = f"{each.title or ''} {each.metric}" if isinstance(each, Curve) else each.title
-    kind = "curve" if isinstance(each, Curve) else each.kind
+def _name(each: Picture | CurveFigure) -> str:
+    title = f"{each.title or ''} {each.metric}" if isinstance(each, CurveFigure) else each.title
+    kind = "curve" if isinstance(each, CurveFigure) else each.kind
     return re.sub(r"[^\w.]+", "-", f"{kind}-{title}").strip("-").lower()[:80]
 
 
-def figure_of(each: Picture | Curve) -> Figure:
+def figure_of(each: Picture | CurveFigure) -> Figure:
     """Outside of pyplot's state: to be saved, or gone on with."""
-    if isinstance(each, Curve):
+    if isinstance(each, CurveFigure):
         return curve_figure(each)
     from matplotlib.figure import Figure
 

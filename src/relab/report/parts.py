@@ -34,7 +34,7 @@ class Section:
     lines: list[str]
     tables: list[Table]
     code: str
-    figures: list[Any]  # curves.Curve, or a drawing of drawings.py
+    figures: list[Any]  # curves.CurveFigure, or a drawing of drawings.py
     run: str = ""
 
 
@@ -50,7 +50,7 @@ class PlacedFinding:
 
 
 @dataclass(frozen=True)
-class Examined:
+class PageHealth:
     """What `relab examine` says about the runs of a page."""
 
     done: bool  # False: it was not run, or could not be
@@ -74,7 +74,7 @@ class SeedValue:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class GroupOutcome:
     """What a group came to, over its seeds, and how sure that is."""
 
     label: str

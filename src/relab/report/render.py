@@ -21,9 +21,9 @@ from relab.base.jsonl import write_together
 from relab.base.text import number, width
 from relab.health.rule import Finding
 from relab.report import drawings, svg, svg_pictures, svg_scale, svg_small, svg_sweep, words
-from relab.report.curves import Curve
+from relab.report.curves import CurveFigure
 from relab.report.page import Page
-from relab.report.parts import NO_METRIC, ConfigChanges, Outcome
+from relab.report.parts import NO_METRIC, ConfigChanges, GroupOutcome
 from relab.report.pictures import Picture
 from relab.report.sweep_page import SweepPage
 from relab.report.tables import try_text
@@ -97,16 +97,16 @@ def sweep_figures(sweep: SweepPage | None) -> list[list[Markup]]:
     return [[Markup(text) for text in each] for each in (heat, effects) if any(each)]
 
 
-def views(curve: Curve) -> list[tuple[str, svg.View]]:
+def views(curve: CurveFigure) -> list[tuple[str, svg.Look]]:
     """The x axes a reader can choose from, the usual one first; log steps where there is something to spread out."""
     names = {"steps": words.axis(str(curve.axis)), "updates": "updates", "time": "wall time"}
-    plain = [(names[x], svg.View(x)) for x in curve.xs]
+    plain = [(names[x], svg.Look(x)) for x in curve.xs]
     steps = [x for line in curve.lines for x in line.x if x > 0]
     spread = bool(steps) and max(steps) >= 10 * min(steps)
-    return [*plain, *([(f"{names['steps']}, log", svg.View("steps", log_x=True))] if spread else [])]
+    return [*plain, *([(f"{names['steps']}, log", svg.Look("steps", log_x=True))] if spread else [])]
 
 
-def shots(curve: Curve, place: int, look: svg.View) -> list[Shot]:
+def shots(curve: CurveFigure, place: int, look: svg.Look) -> list[Shot]:
     """The figure for wide and for narrow pages; on both scales of y where the reader can choose."""
     kinds = {"no": (False,), "offer": (False, True), "yes": (True, False)}[curve.log_y]
     drawn = []
@@ -118,7 +118,7 @@ def shots(curve: Curve, place: int, look: svg.View) -> list[Shot]:
     return drawn
 
 
-def thumbnails(page: Page) -> list[Curve]:
+def thumbnails(page: Page) -> list[CurveFigure]:
     """What else moved while it learned: the first of the folded curves."""
     curves = [figure for part in page.sections if part.title == "Curves" for figure in part.figures]
     return [curve for curve in curves if curve.metric != page.curve.metric][:THUMBS] if not page.panels else []
@@ -144,7 +144,7 @@ def outcome_cards(page: Page) -> list[Card]:
     return cards
 
 
-def outcome_dots(outcomes: list[Outcome], places: list[int]) -> list[Markup]:
+def outcome_dots(outcomes: list[GroupOutcome], places: list[int]) -> list[Markup]:
     """A strip of dots per group, all of one metric on one scale, so that groups compare by eye."""
     same = [o for o in outcomes if o.metric == outcomes[0].metric]
     values = [v for o in same for v in o.values if math.isfinite(v)]
@@ -163,16 +163,16 @@ def rows_of(config: ConfigChanges) -> list[list[str]]:
     return sorted(rows, key=lambda row: len(set(row[1:])) == 1)[:4]
 
 
-def small(figure: Curve | Picture | drawings.Drawing) -> Markup:
+def small(figure: CurveFigure | Picture | drawings.Drawing) -> Markup:
     """A figure of a section: a curve, a picture of a comparison, or a drawing of another kind."""
     if isinstance(figure, Picture):
         return Markup(svg_pictures.draw(figure))
     if isinstance(figure, drawings.Timeline):
         wide, narrow = (drawings.timeline(figure, width) for width in TIMELINE)
         return Markup(f'<div class="shots"><div class="wide">{wide}</div><div class="narrow">{narrow}</div></div>')
-    if not isinstance(figure, Curve):
+    if not isinstance(figure, CurveFigure):
         return Markup(drawings.draw(figure))
-    return Markup(svg.curve(figure, 380, 220, svg.View(log_y=figure.log_y == "yes")))
+    return Markup(svg.curve(figure, 380, 220, svg.Look(log_y=figure.log_y == "yes")))
 
 
 def coded(text: object) -> Markup:
@@ -191,7 +191,7 @@ def markdown(page: Page) -> str:
     return re.sub(r"\n{3,}", "\n\n", text).strip() + "\n"
 
 
-def figures(page: Page) -> list[Curve | Picture]:
+def figures(page: Page) -> list[CurveFigure | Picture]:
     """What a paper may want of the page: the learning curves, and the pictures of its comparisons."""
     curves = [panel.curve for panel in page.panels] or [page.curve]
     return [*curves, *(each for part in page.sections for each in part.figures if isinstance(each, Picture))]

@@ -40,7 +40,7 @@ from relab.report.first import (
 )
 from relab.report.next_steps import next_steps
 from relab.report.page import Facts, Page
-from relab.report.parts import NO_METRIC, Budget, Examined, Outcome, PlacedFinding, SeedValue
+from relab.report.parts import NO_METRIC, Budget, GroupOutcome, PageHealth, PlacedFinding, SeedValue
 from relab.report.share import Cleaner
 from relab.runs import grouping
 from relab.runs.grouping import Group, Run
@@ -67,9 +67,9 @@ def build(
     return safe
 
 
-def examined(facts: Facts, groups: list[Group]) -> Examined:
+def examined(facts: Facts, groups: list[Group]) -> PageHealth:
     """What relab examine said, with the labels of groups instead of their hashes."""
-    return Examined(
+    return PageHealth(
         facts.findings is not None,
         _of_status(facts.findings or (), groups, "fired"),
         _of_status(facts.findings or (), groups, "also-in-reference"),
@@ -82,7 +82,7 @@ def examined(facts: Facts, groups: list[Group]) -> Examined:
     )
 
 
-def page(path: Path, groups: list[Group], examined: Examined, named: Run | None, full: bool) -> Page:
+def page(path: Path, groups: list[Group], examined: PageHealth, named: Run | None, full: bool) -> Page:
     """The same before it is made safe to share; `named` is the run the user wants it held against."""
     findings, against = [each.finding for each in examined.fired], named.history if named else None
     folded = tables.sections(groups, tables.health(examined), full)
@@ -187,13 +187,13 @@ def _where(finding: Finding, labels: dict[str, str]) -> str:
 # ---- Outcome, config, budget
 
 
-def outcome(group: Group) -> Outcome:
+def outcome(group: Group) -> GroupOutcome:
     """The last evaluation over seeds x episodes, with an interval or the reason why there is none."""
     runs = group.distinct
     values = [run.verdict.final for run in runs]
     metric = next((run.verdict.metric for run in runs if run.verdict.metric), NO_METRIC)
     mean = mean_over_seeds(values, possible(metric, runs))
-    return Outcome(
+    return GroupOutcome(
         group.label,
         len(runs),
         _episodes(runs, metric),
@@ -282,7 +282,7 @@ def prediction(groups: list[Group]) -> str:
 # ---- What one cannot conclude; how to repeat it
 
 
-def not_known(groups: list[Group], examined: Examined) -> list[str]:
+def not_known(groups: list[Group], examined: PageHealth) -> list[str]:
     """Limits of what the report can say."""
     runs = [run for group in groups for run in group.runs]
     said = []

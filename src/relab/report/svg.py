@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from relab.base.text import count, number, plural
 from relab.report import words
-from relab.report.curves import Band, Bundle, Curve, Level, Line, Onset, thinned
+from relab.report.curves import Band, Bundle, CurveFigure, Level, Line, Onset, thinned
 from relab.report.svg_scale import (
     COLOURS,
     DASHES,
@@ -41,7 +41,7 @@ CLOCKS = ((7200.0, 3600.0, "h"), (120.0, 60.0, "min"), (0.0, 1.0, "s"))  # from 
 ACROSS = {"updates": "optimiser steps", "time": "wall time"}
 
 
-class View(NamedTuple):
+class Look(NamedTuple):
     """How to look at the data."""
 
     x: str = "steps"  # steps, updates or time
@@ -55,10 +55,10 @@ class View(NamedTuple):
         return onset.step if self.x == "steps" else getattr(onset, self.x)
 
 
-PLAIN = View()
+PLAIN = Look()
 
 
-def curve(data: Curve, width: int = 760, height: int = 330, view: View = PLAIN) -> str:
+def curve(data: CurveFigure, width: int = 760, height: int = 330, view: Look = PLAIN) -> str:
     """The learning curve of curves.curve as one <svg>."""
     lines = data.lines
     if not any(abs(y) < HUGE for line in lines for y in line.y):
@@ -76,7 +76,7 @@ def curve(data: Curve, width: int = 760, height: int = 330, view: View = PLAIN) 
     return drawing(width, height, label, "".join(parts))
 
 
-def legend(data: Curve) -> list[dict[str, str]]:
+def legend(data: CurveFigure) -> list[dict[str, str]]:
     """Colour and text per group, for the page to show beside the figure; what all lines mean is said once."""
     several, shown = len(data.groups) > 1, data.groups[:MOST_KEYS]
     meanings = dict.fromkeys(_meaning(group) for group in data.groups)
@@ -109,7 +109,7 @@ def _meaning(group: Bundle) -> str:
     return f"{n:,} runs, each a line" if n != 1 else "one run"
 
 
-def _healthy(data: Curve, x: Scale, y: Scale, view: View) -> list[str]:
+def _healthy(data: CurveFigure, x: Scale, y: Scale, view: Look) -> list[str]:
     """Grey behind the curve: where healthy runs lie, as far as the figure shows it."""
     parts = []
     for each in (data.healthy or ()) if view.x == "steps" else ():
@@ -129,7 +129,7 @@ def _empty(width: int, text: str) -> str:
     return drawing(width, 80, text, f'<text x="{width / 2}" y="44" text-anchor="middle">{escape(text)}</text>')
 
 
-def _scales(data: Curve, view: View, width: int, height: int) -> tuple[Scale, Scale]:
+def _scales(data: CurveFigure, view: Look, width: int, height: int) -> tuple[Scale, Scale]:
     lines = data.lines
     lines += [data.reference] if data.reference else []
     xs = [x for line in lines for x in view.across(line) if x > 0 or not view.log_x] or [1.0]
@@ -143,7 +143,7 @@ def _scales(data: Curve, view: View, width: int, height: int) -> tuple[Scale, Sc
     return Scale(left, right, margin, width - beside, view.log_x), y
 
 
-def _upright(data: Curve, lines: list[Line], log: bool, height: int) -> Scale:
+def _upright(data: CurveFigure, lines: list[Line], log: bool, height: int) -> Scale:
     ys = [y for line in lines for y in line.y if abs(y) < HUGE]
     bands = [b for g in data.groups if (b := g.band)]
     span = max(ys) - min(ys) or 1.0  # a band of few seeds may be far wider than the lines; it is cut there
@@ -156,7 +156,7 @@ def _upright(data: Curve, lines: list[Line], log: bool, height: int) -> Scale:
     return padded(ys, height - 44, top)
 
 
-def _axes(x: Scale, y: Scale, data: Curve, view: View) -> str:
+def _axes(x: Scale, y: Scale, data: CurveFigure, view: Look) -> str:
     parts = [f'<path d="M{x.start} {y.end}V{y.start}H{x.end}" fill="none" stroke="currentColor" opacity=".55"/>']
     for value in marks_of(y, 5):
         parts.append(f'<path d="M{x.start} {y(value):.1f}H{x.end}" stroke="currentColor" opacity=".12"/>')
@@ -175,11 +175,11 @@ def _clock(seconds: float) -> tuple[float, str]:
     return next((size, unit) for least, size, unit in CLOCKS if seconds >= least)
 
 
-def _across(data: Curve, view: View) -> str:
+def _across(data: CurveFigure, view: Look) -> str:
     return ACROSS.get(view.x) or words.axis(str(data.axis))
 
 
-def _names(x: Scale, y: Scale, data: Curve, view: View) -> str:
+def _names(x: Scale, y: Scale, data: CurveFigure, view: Look) -> str:
     """What the axes count, with the unit where the metric's name does not say it."""
     name = words.metric(data.metric)
     log = ", log" if y.log else ""
@@ -198,7 +198,7 @@ def _names(x: Scale, y: Scale, data: Curve, view: View) -> str:
 # ---- Names: none of them lies over a curve
 
 
-def named_heights(data: Curve) -> list[tuple[float, str]]:
+def named_heights(data: CurveFigure) -> list[tuple[float, str]]:
     """The values that have a name: levels, and where the reference ended."""
     known = [(level.value, f"{level.label} {_rounded(level.value)}") for level in data.levels]
     line = data.reference
@@ -247,7 +247,7 @@ def spread(heights: Sequence[float], top: float, foot: float, apart: float = LIN
     return placed
 
 
-def _reference(data: Curve, x: Scale, y: Scale, view: View) -> list[str]:
+def _reference(data: CurveFigure, x: Scale, y: Scale, view: Look) -> list[str]:
     """The run it is held against, in grey, and the level at which that one ended."""
     line = data.reference
     if not line or not line.x:
@@ -273,7 +273,7 @@ def _onset(step: float, slug: str, x: Scale, y: Scale) -> str:
 # ---- Lines
 
 
-def _group(group: Bundle, place: int, x: Scale, y: Scale, view: View) -> list[str]:
+def _group(group: Bundle, place: int, x: Scale, y: Scale, view: Look) -> list[str]:
     tone, dash = colour(place), DASHES[place // len(COLOURS) % len(DASHES)]
     style = f'fill="none" stroke="{tone}" stroke-dasharray="{dash}" stroke-linejoin="round"'
     thin = 'stroke-width="1" opacity=".7"' if group.band else 'stroke-width="1.7"'
@@ -292,7 +292,7 @@ def _placed(xs: Sequence[float], ys: Sequence[float], x: Scale, y: Scale) -> lis
     return [(x(a), y(b) if y.shows(b) else math.nan) for a, b in zip(xs, ys) if x.shows(a)]
 
 
-def _band(band: Band, tone: str, x: Scale, y: Scale, view: View) -> str:
+def _band(band: Band, tone: str, x: Scale, y: Scale, view: Look) -> str:
     def inside(value: float) -> float:
         return min(max(y(value), y.end), y.start) if y.shows(value) else y.start
 
@@ -303,7 +303,7 @@ def _band(band: Band, tone: str, x: Scale, y: Scale, view: View) -> str:
     return f'<path class="band" d="{path_of(up + down)}Z" fill="{tone}" opacity=".18">{title}</path>' if up else ""
 
 
-def _line(line: Line, style: str, tone: str, x: Scale, y: Scale, view: View) -> str:
+def _line(line: Line, style: str, tone: str, x: Scale, y: Scale, view: Look) -> str:
     """Pieces between gaps; a cross at the foot for each value that is not finite; a dotted bridge over missing rows."""
     title = f"<title>{escape(str(line.name))}</title>"
     placed = thinned(_placed(view.across(line), line.y, x, y), 400 if x.end > 500 else 200)

@@ -19,7 +19,7 @@ from relab.record import evaluations
 from relab.record.history import Column, History
 from relab.report import course, scales, sure, words
 from relab.report.curves import curve, possible
-from relab.report.parts import Examined, PlacedFinding, Section, Table, local_time, section, table
+from relab.report.parts import PageHealth, PlacedFinding, Section, Table, local_time, section, table
 from relab.report.samples import samples
 from relab.report.schedule import schedule
 from relab.runs.grouping import Group, Run, shown
@@ -80,7 +80,7 @@ def _made(part: Section | None) -> list[Section]:
 # ---- Health, overview
 
 
-def health(examined: Examined) -> Section:
+def health(examined: PageHealth) -> Section:
     """Everything `relab examine` knows: fired, shared with the reference, limits, muted, not checked."""
     fired, shared = examined.fired, examined.shared
     tables = [table(HEALTH_HEAD, [_finding_row(f) for f in fired])] if fired else []
@@ -97,7 +97,7 @@ def health(examined: Examined) -> Section:
     return section("Health", [passed(examined), *examined.limits], tables)
 
 
-def passed(examined: Examined) -> str:
+def passed(examined: PageHealth) -> str:
     """PASS or FAIL in a line; what was not checked is said beside a PASS, which it limits."""
     if not examined.done:
         return "not examined"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from relab.runs.sentences import counted_as
 from relab.runs.verdict import Verdict
 
 METRICS = {
@@ -34,7 +35,8 @@ LETTERS = 4  # of a name that is read letter by letter: PPO, DQN, TRPO
 CODE = re.compile(r"\b[a-z]+/[a-z_0-9]+\b")
 AXES = {"agent_steps": "steps", "env_steps": "steps", "sim_steps": "simulator steps", "iteration": "iterations"}
 VERDICTS = {
-    "learned": "learned", "top": "at the top throughout", "part": "learned, lost part of it",
+    "learned": "learned", "below": "learned, far below its best at the end", "little": "learned little",
+    "hardly": "hardly learned", "top": "at the top throughout", "part": "learned, lost part of it",
     "lost": "learned, lost it", "unstable": "unstable", "not": "did not learn", "flat": "no gain since the first value",
     "unclear": "too noisy to tell", "worse": "worse than random", "broken": "broke", "short": "too short to tell",
     "unjudged": "not judged", "none": "no result",
@@ -86,7 +88,8 @@ def axis(name: str) -> str:
 
 
 def verdict(v: Verdict) -> str:
-    return VERDICTS.get(v.kind, v.kind)
+    kind = counted_as(v)
+    return VERDICTS.get(kind, kind)
 
 
 def reason(text: str) -> str:

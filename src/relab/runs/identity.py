@@ -26,6 +26,8 @@ CLOCK = re.compile(r"(^|/)time/|fps|sps|_s$")
 STAMP = re.compile(r"(?i)(?:^|(?<=[-_./]))(?:\d{6,}|\d{4}-\d\d-\d\d|\d\d-\d\d-\d\d|(?=[a-z]*\d)[0-9a-f]{7,})(?=$|[-_./T])")
 COUNTER = re.compile(r"[-_.]+\d{1,3}(?=$|/)")
 MADE_UP = re.compile(r"(^|/)(\d{4}-\d\d-\d\d-[a-z]+-[a-z]+(-\d+)?|[a-z]+-[a-z]+-\d+)$")  # by relab, by W&B
+TRAINED = ("return/mean", "return/mean_100")
+FACTOR, FIRST_ROWS = 3.0, 5  # of returns, and rows at the start in which a second try is as good as the first
 
 
 class Named(NamedTuple):
@@ -106,7 +108,7 @@ def _stems(runs: Sequence[Named]) -> list[str] | None:
         if len(set(stems)) < 2 or not all(stems) or all(MADE_UP.search(run.name) for run in runs):
             continue
         seeds = {repr(run.seed) for run in runs}
-        if counters and (len(seeds) > 1 or "None" in seeds or _counted(stems)):
+        if counters and (len(seeds) > 1 or "None" in seeds or (_counted(stems) and not _scaled(runs))):
             continue  # the number says the how-manieth
         if _part(runs, stems):
             return stems
@@ -117,6 +119,23 @@ def _counted(stems: Sequence[str]) -> bool:
     """try-1, try-2, try-3; not scale-1, scale-10."""
     ends = sorted({int(end) for each in stems for end in re.findall(r"\d+", each)[-1:]})
     return ends == list(range(ends[0], ends[0] + len(ends))) if ends else False
+
+
+def _scaled(runs: Sequence[Named]) -> bool:
+    """Whether returns of two runs differ by a factor from the first rows on, before anything is learned: rewards are
+    paid in other units, which no luck of a second try does."""
+    return any(_times(a.history, b.history) >= FACTOR for a, b in itertools.pairwise(runs))
+
+
+def _times(a: History, b: History) -> float:
+    """How many times larger the returns of training are in one, as a median over the first rows that both have."""
+    for name in (name for name in TRAINED if name in a.columns and name in b.columns):
+        x, y = a.columns[name], b.columns[name]
+        _, i, j = np.intersect1d(x.steps, y.steps, return_indices=True)
+        one, two = x.values[i[:FIRST_ROWS]], y.values[j[:FIRST_ROWS]]
+        if len(one) == FIRST_ROWS and bool((one * two > 0).all()):
+            return float(np.exp(np.median(np.abs(np.log(one / two)))))
+    return 1.0
 
 
 def _part(runs: Sequence[Named], stems: Sequence[str]) -> bool:

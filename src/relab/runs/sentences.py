@@ -67,17 +67,27 @@ def _head(v: Verdict) -> str:
 
 
 def _lacks(v: Verdict) -> str:
+    lack = _lack(v)
+    if lack == "below":
+        return "Learned, but ends far below its best ({best}, after {step} steps), as far as the noise tells: "
+    return f"Learned little, {_way(v):.0%} of the way from random to solved: " if lack == "little" else ""
+
+
+def _way(v: Verdict) -> float:
+    """The share of the way from random to solved; infinite where one of them is not known."""
+    random, solved = v.random, v.yardstick.solved
+    known = random is not None and solved is not None and solved > random.mean
+    return (v.final - random.mean) / (solved - random.mean) if known else math.inf  # type: ignore[union-attr,operator]
+
+
+def _lack(v: Verdict) -> str:
     """What speaks against a plain "learned": it was far better before, or has hardly begun; empty where nothing does."""
     base = base_of(v.points[0], v.random)
     if v.yardstick.at_top(v.final) or v.best is None:
         return ""
     if v.final - base.mean < KEPT_HALF * (v.best.mean - base.mean):
-        return "Learned, but ends far below its best ({best}, after {step} steps), as far as the noise tells: "
-    solved = v.yardstick.solved
-    if v.random is None or solved is None or not solved > v.random.mean:
-        return ""
-    way = (v.final - v.random.mean) / (solved - v.random.mean)
-    return f"Learned little, {way:.0%} of the way from random to solved: " if way < LITTLE else ""
+        return "below"
+    return "little" if _way(v) < LITTLE else ""
 
 
 _HEADS = {
@@ -137,7 +147,7 @@ def group_sentence(verdicts: list[Verdict]) -> str:
     """Learned on 4 of 5 seeds: 10.1 -> 487 [410, 564] (mean, 95 % interval, random 19.5)."""
     if len(verdicts) == 1:
         return sentence(verdicts[0])
-    text = _counted([v.kind for v in verdicts])
+    text = _counted([counted_as(v) for v in verdicts])
     return text[:1].upper() + text[1:] + ": " + _group_numbers(verdicts)
 
 
@@ -145,7 +155,15 @@ def brief_sentence(verdicts: list[Verdict]) -> str:
     """learned on 4 of 5 seeds, unstable on 1 of 5 seeds, ends at 487."""
     end = finals([v for v in verdicts if v.points and v.metric == verdicts[0].metric])
     where = f", ends at {number(end.mid)}" if end.n and math.isfinite(end.mid) else ""
-    return _counted(["learned" if v.kind == "top" else v.kind for v in verdicts]) + where
+    kinds = [counted_as(v) for v in verdicts]
+    return _counted(["learned" if kind == "top" else kind for kind in kinds]) + where
+
+
+def counted_as(v: Verdict) -> str:
+    """What a run counts as beside others: what its own sentence begins with."""
+    if v.kind == "learned" and not v.share and not v.early and (lack := _lack(v)):
+        return lack
+    return "hardly" if v.hardly and v.kind == "not" and not v.share else v.kind
 
 
 def _counted(kinds: list[str]) -> str:
@@ -166,13 +184,14 @@ def _on_seeds(kind: str, how_many: int, n: int) -> str:
 
 def many_sentence(verdicts: list[Verdict], configs: int) -> str:
     """14 configs: 3 runs learned, 9 too short to tell."""
-    kinds = [v.kind for v in verdicts]
+    kinds = [counted_as(v) for v in verdicts]
     words = [f"{kinds.count(kind)} {text}" for kind, text in _COUNTED.items() if kind in kinds]
     return f"{configs} configs, {len(kinds)} runs: {', '.join(words)}"
 
 
 _COUNTED = {
-    "learned": "learned", "top": "at the top throughout", "part": "learned and lost part of it",
+    "learned": "learned", "below": "learned, but far below its best at the end", "little": "learned little",
+    "hardly": "hardly learned", "top": "at the top throughout", "part": "learned and lost part of it",
     "lost": "learned and lost it", "unstable": "unstable", "not": "did not learn", "flat": "no gain since the first value",
     "unclear": "too noisy to tell", "worse": "worse than random", "broken": "broke",
     "short": "too short to tell", "unjudged": "not judged", "none": "no result",

@@ -38,7 +38,7 @@ COLUMNS = (50, 4000)  # of a picture, at least and at most
 
 
 @dataclass(frozen=True)
-class View:
+class ChartView:
     """How a chart is looked at."""
 
     metric: str = ""
@@ -110,7 +110,7 @@ class Mark:
     finding: int | None = None  # its number in the list on the page
 
 
-def chart(groups: Sequence[tuple[Group, int]], view: View) -> Chart:
+def chart(groups: Sequence[tuple[Group, int]], view: ChartView) -> Chart:
     """One metric of some groups, each with its place among all."""
     runs = [run for group, _ in groups for run in group.runs]
     metric = view.metric or curves.lead_metric(runs)
@@ -167,7 +167,7 @@ def axis_name(x: str, runs: Sequence[Run], metric: str) -> str:
     return next(name for axis, name in shared_axes(runs, metric) if axis == x)
 
 
-def _trace(run: Run, group: Group, place: int, whole: Column, view: View, columns: int) -> Trace:
+def _trace(run: Run, group: Group, place: int, whole: Column, view: ChartView, columns: int) -> Trace:
     at, values = whole
     part = sampling.sample(at, values, columns, view.start, view.end)
     smooth = None
@@ -178,7 +178,7 @@ def _trace(run: Run, group: Group, place: int, whole: Column, view: View, column
     return Trace(run.name, run.seed_name, group.label, place, part.x, part.y, smooth, part.rows, part.exact, part.lost)
 
 
-def _band(group: Group, metric: str, x: str, view: View, limits: tuple[float, float]) -> curves.Band | None:
+def _band(group: Group, metric: str, x: str, view: ChartView, limits: tuple[float, float]) -> curves.Band | None:
     """The report's band at some of the steps that all seeds share: an interval for each of a million takes minutes.
 
     Seeds share steps, not seconds: on another axis a step stands at the mean of its places.
@@ -239,7 +239,7 @@ def event_text(event: Document) -> str:
 # ---- Files
 
 
-def csv(shown: Chart, groups: Sequence[tuple[Group, int]], view: View) -> str:
+def csv(shown: Chart, groups: Sequence[tuple[Group, int]], view: ChartView) -> str:
     """Every row of what the chart shows, not those of the screen alone: group, run, seed, place on the axis, value."""
     lines = [f"group,run,seed,{_cell(shown.axis)},{_cell(shown.metric)}"]
     for group, _ in groups:

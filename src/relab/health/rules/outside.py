@@ -69,11 +69,19 @@ def _each_metric_once(far: Sequence[Excess]) -> list[Excess]:
 
 
 def _told_as_one(view: View, far: Sequence[Excess], tail: float | None) -> Finding:
-    causes = dict.fromkeys(excess.sign.cause for excess in far)
+    causes = [excess.sign.cause for excess in far if not _refuted(view, excess)]
     symptoms = "; ".join(_words(view, excess) for excess in far)
-    return Finding(f"{symptoms}. Likely {next(iter(causes))}", far[0].value, None,
-                   [_evidence(view, excess) for excess in far], about=far[0].sign.about, symptom=True, tail=tail,
+    likely = f". Likely {causes[0]}" if causes else ""
+    shown = [] if causes else [f"`relab explain {far[0].key.metric}` with the run shows where it lies"]
+    return Finding(f"{symptoms}{likely}", far[0].value, None,
+                   [_evidence(view, excess) for excess in far], shown, about=far[0].sign.about, symptom=True, tail=tail,
                    confidence="high" if len(far) > 1 else "medium")  # fmt: skip
+
+
+def _refuted(view: View, excess: Excess) -> bool:
+    """Whether the settings say that it cannot be what it usually is: without a bonus for entropy none is too large."""
+    bonus = [view.config[key] for key in view.config if key.rpartition(".")[2] in ("ent_coef", "entropy_coef")]
+    return excess.sign.cause == outside.BONUS and bool(bonus) and all(value == 0 for value in bonus)
 
 
 def _words(view: View, excess: Excess) -> str:
@@ -91,9 +99,10 @@ def _algo(view: View) -> str:
 
 
 def _evidence(view: View, excess: Excess) -> Evidence:
-    """The curve, with the interval of healthy runs in the run's own units."""
+    """The curve, with what healthy runs lie between, in the run's own units."""
     low, high = (in_own_units(view.history, excess.key, end) for end in (excess.low, excess.high))
-    formula = f"{excess.sign.side}: {HealthyRange(_algo(view), low, high, excess.key.feature)}"
+    between = str(HealthyRange(_algo(view), low, high, excess.key.feature)).replace("of healthy", "of all healthy")
+    formula = f"{excess.sign.side}: {between}"
     try:
         return view.curve(excess.key.metric).evidence(formula)
     except Missing:  # in a unit that the log does not tell

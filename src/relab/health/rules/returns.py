@@ -52,5 +52,16 @@ def returns_all_alike(view: View, *, rows: int = 20) -> Finding | None:
     returns = view.curve(name, rows)
     if np.ptp(returns.values) > 0 or view.resumed or not view.has_choice or view.at_ceiling(returns.last):
         return None
-    return Finding(f"every episode earns exactly {returns.last:.4g}, in all {len(returns)} rows", returns.last,
-                   int(returns.steps[0]), [returns.evidence("constant")], confidence="high")  # fmt: skip
+    alike, why = _as_random(view, returns.last)
+    return Finding(f"every episode earns exactly {returns.last:.4g}, in all {len(returns)} rows{alike}", returns.last,
+                   int(returns.steps[0]), [returns.evidence("constant")], suggest=why, confidence="high")  # fmt: skip
+
+
+def _as_random(view: View, level: float) -> tuple[str, list[str]]:
+    """Where random policies earn that too, each time, the reward is sound, and only luck or a search finds more."""
+    random = view.verdict.yardstick
+    if random.random is None or random.spread > 0 or random.random.mean != level:
+        return "", []
+    return (", as a random policy does: what pays more was never reached",
+            ["reach it more often: more exploration (a bonus for entropy, noise, epsilon), a reward that leads"
+             " there, or starts near it"])  # fmt: skip

@@ -22,7 +22,7 @@ from relab.record.evaluations import episodes
 from relab.record.state import steps_of
 from relab.report import curves, first, sections, svg_scale, svg_small, tables, words
 from relab.report.changes import base_of
-from relab.report.parts import Examined, Section
+from relab.report.parts import PageHealth, Section
 from relab.runs import moves
 from relab.runs.grouping import Group, Run, shown
 from relab.runs.listing import ListedRun
@@ -149,7 +149,7 @@ def details(request: Request) -> Response:
 
 def folded(group: Group) -> list[Section]:
     """As the report has them, but for what this page shows already."""
-    unasked = Examined(False, [], [])
+    unasked = PageHealth(False, [], [])
     parts = tables.sections([group], tables.health(unasked), full=False)
     return [part for part in parts if part.title not in ("Health", "Curves")]
 

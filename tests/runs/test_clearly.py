@@ -9,10 +9,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from relab.advise.rising import trend_of
+from relab.health.view import View
 from relab.record.evaluations import Estimate, Evaluation
 from relab.record.history import Column, History
+from relab.report import words
+from relab.runs import identity
 from relab.runs.apart import bound, clearly, pooled, steadied
 from relab.runs.course import course_of
+from relab.runs.sentences import brief_sentence, group_sentence, sentence
 from relab.runs.verdict import verdict_of
 
 CARTPOLE = {"env": "CartPole-v1", "reward_low": 1.0, "reward_high": 1.0, "horizon": 500,
@@ -96,3 +101,43 @@ def test_a_fall_just_before_the_end_still_counts_as_noise():
     values = np.r_[np.random.default_rng(0).normal(300, 34, 19), 9.3]
     run = History(Path("run"), {"return/mean": Column(np.arange(1, 21), values)}, {"return/mean": "env_steps"})
     assert course_of(run).points[-1].se > 10
+
+
+def course(means, spread=20.0):
+    rows = [{"step": 1000 * (i + 1), "mode": "det",
+             "episodes": [{"seed": k, "return": mean + (-1) ** k * spread, "length": 9} for k in range(10)]}
+            for i, mean in enumerate(means)]  # fmt: skip
+    return History(Path("run"), evals=rows, meta={"spec": CARTPOLE})
+
+
+def test_a_run_that_came_back_no_longer_rises():
+    """Its second half holds the way back, so that whether it still rises could not be told from its noise."""
+    back = [20, 200, 400, 420, 50, 40, 300, 400, 430, 420, 425, 430]
+    rising = [20, 40, 60, 90, 120, 150, 190, 230, 270, 310, 350, 390]
+    kinds = [trend_of(View(course(means), "run", state="finished")).kind for means in (back, rising)]
+    assert kinds == ["stays", "rises"]
+
+
+def test_a_group_counts_a_run_as_its_own_sentence_does():
+    """Of 53 it was said alone that it learned little, and in a group that it learned."""
+    little, well, hardly = (verdict_of(course(m, 1.0)) for m in ([20, 30, 40, 53], [20, 200, 300, 480], [15, 18, 40, 40, 40, 40]))
+    assert sentence(little).startswith("Learned little")
+    assert group_sentence([little, well]).startswith("Learned on 1 of 2 seeds, learned little on 1 of 2 seeds")
+    assert brief_sentence([little, little]).startswith("learned little on both seeds")
+    assert sentence(hardly).startswith("Hardly learned")
+    assert group_sentence([hardly, well]).startswith("Learned on 1 of 2 seeds, hardly learned on 1 of 2 seeds")
+    assert words.verdict(little) == "learned little"
+
+
+def scaled(factor: float) -> History:
+    values = factor * np.array([25.0, 40.0, 66.0, 130.0, 160.0, 230.0])
+    column = Column(2048 * np.arange(1, 7), values)
+    return History(Path("run"), {"return/mean": column}, {"return/mean": "env_steps"}, config={"seed": 0}, source="sb3")
+
+
+def test_numbers_in_names_are_no_tries_where_rewards_are_paid_in_other_units():
+    """scale_1, scale_2 and scale_3 with one seed were three tries of one config; try-1 and try-2 are still."""
+    runs = [(scaled(factor), f"scale_{i}") for i, factor in enumerate((1, 10, 100), 1)]
+    assert len(set(identity.keys(runs))) == 3
+    tries = [(scaled(factor), f"try_{i}") for i, factor in enumerate((1, 1.1, 0.9), 1)]
+    assert len(set(identity.keys(tries))) == 1
