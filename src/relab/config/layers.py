@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 from relab.base.documents import Settings
 from relab.base.enclosed import inside
 from relab.base.near import nearest
-from relab.config import registry
+from relab.config import registry, swarm_sizes
 from relab.config.base import ConfigError, field_docs, field_types, require, require_range
 from relab.config.coerce import coerce, is_null, place_of
 from relab.config.presets import HOME, PRESETS
@@ -233,6 +233,7 @@ def _is_mapping(type_: Any) -> bool:
 
 def resolve(layers: Sequence[Layer], presets: bool = True) -> Resolved:
     """Stack the layers over the defaults (and the preset shipped for this algorithm on this environment), and check."""
+    layers = [_in_our_words(layer) for layer in layers]
     names = [_chosen(layer) for layer in layers]
     _check_code(layers, names)
     final = {group: next((n[group] for n in reversed(names) if n.get(group)), None) for group in CHOICES}
@@ -245,6 +246,14 @@ def resolve(layers: Sequence[Layer], presets: bool = True) -> Resolved:
     for layer, chosen in zip(layers, names):
         stack.add(layer, chosen)
     return stack.finish()
+
+
+def _in_our_words(layer: Layer) -> Layer:
+    """A layer that sizes a swarm's batch in PufferLib's words has them translated."""
+    if not swarm_sizes.spoken(layer.values):
+        return layer
+    with _Placed(layer, swarm_sizes.TURN):
+        return layer._replace(values=swarm_sizes.translated(layer.values))
 
 
 def _example_env() -> str:

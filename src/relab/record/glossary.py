@@ -227,6 +227,13 @@ time/probes_s      | s        | 0    | inf | 0  | seconds of this row spent on p
 time/cpu_share     | share    | 0    | inf | 0  | processor seconds per second and thread
 time/schedule_s    | s        | 0    | inf | 0  | seconds of this row spent on the schedule: stages, multi-evaluations, gates
 time/rss_mb        | MB       | 0    | inf | 0  | memory of the process
+time/memory_share  | share    | 0    | 1   | 0  | memory of the process over that of the machine
+time/gpu_mb        | MB       | 0    | inf | 0  | the most memory that torch has held on a GPU; runs on one alone
+time/cores         | cores    | 0    | inf | 0  | processor seconds of the process per second, since the last row
+time/sps_train     | steps/s  | 0    | inf | 0  | agent steps per second of acting and learning alone: without evaluations, checkpoints, the record and probes
+time/env_s         | s        | 0    | inf | 0  | seconds of time/collect_s that the environment took
+time/act_s         | s        | 0    | inf | 0  | seconds of time/collect_s that the policy took to act
+time/copy_s        | s        | 0    | inf | 0  | seconds of time/collect_s that went into copying and booking
 time/load          | threads  | 0    | inf | 0  | load of the machine, mean of the last minute: threads that run or want to, this run's included; more than it has cores is a busy machine
 multi/avg_final    | share    | 0    | 1   | +1 | multi-evaluation of a schedule: share of agents that lived to the end, mean over episodes
 multi/min_final    | share    | 0    | 1   | +1 | the lowest of its episodes' shares

@@ -82,6 +82,7 @@ class Stopwatch:
 
     def __init__(self) -> None:
         self.seconds = dict.fromkeys(PARTS, 0.0)
+        self.within: dict[str, float] = {}  # of "collect", where it is known: env_s, act_s, copy_s
 
     @contextmanager
     def __call__(self, part: str) -> Iterator[None]:

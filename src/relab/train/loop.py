@@ -13,7 +13,6 @@ from __future__ import annotations
 import contextlib
 import math
 import os
-import resource
 import shlex
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -40,6 +39,7 @@ from relab.train.profile import Profile
 from relab.train.replay import Data
 from relab.train.rollout import STEP_CAP
 from relab.train.screen import EARNED, Pace, Screen, Silent
+from relab.train.usage import Usage
 
 
 @dataclass(frozen=True)
@@ -97,6 +97,7 @@ class Trainer:
     earned: float | None = None  # mean return of recent episodes, for the screen
     earned_by: str = "return/mean_100"  # the metric that it is
     pace: Pace = field(default_factory=Pace)
+    usage: Usage = field(default_factory=Usage)
     stopping: Callable[[], str] = str  # the signal that asks for it; empty while there is none
     took: float | None = None  # seconds of the last iteration
     unseen: bool = False  # nobody can read the screen, and the record says so
@@ -183,7 +184,7 @@ class Trainer:
         self.judge(metrics, spent)
         if self.album is not None:
             self.album(self, before)
-        self.note_time(self.step - before, self.state.counts.updates - learned, spent, metrics)
+        self.note_time(self.step - before, self.state.counts.updates - learned, spent, metrics, watch.within)
 
     def note_profile(self, place: Path | None) -> None:
         if place is not None:
@@ -266,18 +267,19 @@ class Trainer:
             raise DivergedError(f"parameters are not finite at step {self.step} ({', '.join(bad[:5])}{more}); look at"
                                 " its metrics before it")  # fmt: skip
 
-    def note_time(self, steps: int, updates: int, spent: dict[str, float], metrics: dict[str, float]) -> None:
+    def note_time(
+        self, steps: int, updates: int, spent: dict[str, float], metrics: dict[str, float], within: dict[str, float]
+    ) -> None:
         elapsed, done = time.perf_counter() - self.began, self.step - self.began_step
         sps, mean = steps / max(sum(spent.values()), 1e-9), done / max(elapsed, 1e-9)
-        usage = resource.getrusage(resource.RUSAGE_SELF)
         row = {f"time/{name}": x for name, x in spent.items()}
+        row |= self.usage.row(steps, spent, within, self.cfg.device)
         row |= {
             "time/sps": sps,
             "time/sps_mean": mean,
             "time/updates_per_s": updates / max(sum(spent.values()), 1e-9),
             "time/learned_per_s": updates * (self.cfg.minibatch or 0) / max(sum(spent.values()), 1e-9),
             "time/elapsed_s": elapsed,
-            "time/rss_mb": usage.ru_maxrss / 1024,
             "time/load": os.getloadavg()[0],
         }
         self.record.append_timing(self.step, row)
@@ -374,7 +376,7 @@ class Trainer:
         }
         sps = (self.step - self.began_step) / max(elapsed, 1e-9)
         facts = {"status": status, "why": why, "step": self.step, "elapsed_s": elapsed, "sps": sps, "folder": str(run)}
-        facts |= {"began_step": self.began_step, "axis": self.clock}
+        facts |= {"began_step": self.began_step, "axis": self.clock, "usage": self.usage.line()}
         self.screen.end(facts | {"best": self.progress.best, "next": then[status]})
         self.note_screen()
         self.record.close()

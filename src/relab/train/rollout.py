@@ -5,6 +5,7 @@ Rows: B = worlds x agents. Everything a policy needs to act on rows is a `Policy
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -44,6 +45,8 @@ class Trajectory:
     final: list[tuple[int, np.ndarray, np.ndarray, np.ndarray]] = field(default_factory=list)  # t, rows, obs, memory
     episodes: list[Episodes] = field(default_factory=list)
     whole: Any = None  # what fills it in one call, where that is possible (collecting.Whole)
+    env_s: float = 0.0  # seconds that the environment took, and the policy; 0 where one call did both
+    act_s: float = 0.0
 
     @classmethod
     def allocate(cls, steps: int, spec: Spec, worlds: int, action_row: np.ndarray, memory_dim: int) -> Trajectory:
@@ -89,6 +92,7 @@ def collect(
     """
     traj.final.clear()
     traj.episodes.clear()
+    traj.env_s = traj.act_s = 0.0
     parts = compiled_parts(worlds, policy, cursor) if frames is None else None
     if parts is None:
         collect_steps(worlds, policy, traj, cursor, frames)
@@ -144,11 +148,15 @@ def collect_steps(
         traj.alive_TB[t], traj.fresh_TB[t] = worlds.alive.reshape(B), cursor.fresh_B
         if policy.memory_dim:
             traj.memory_TBM[t] = cursor.memory_BM
+        t0 = time.perf_counter()
         acted = policy.act(traj.obs_TBD[t], cursor.memory_BM, cursor.rng_B)
+        t1 = time.perf_counter()
         traj.action_TBK[t], traj.logp_TB[t], cursor.memory_BM = acted.action, acted.logp, acted.memory
         if acted.value is not None:
             traj.value_TB[t] = acted.value
+        t2 = time.perf_counter()
         step = worlds.step(policy.to_env(acted.action).reshape(shape))
+        traj.act_s, traj.env_s = traj.act_s + t1 - t0, traj.env_s + time.perf_counter() - t2
         traj.reward_TB[t] = step.reward.reshape(B)
         if step.episodes is None:
             cursor.fresh_B[:] = False

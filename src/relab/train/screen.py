@@ -218,7 +218,8 @@ def earned(mean: float, noise: float) -> str:
 
 def footer(facts: Mapping[str, Any]) -> list[str]:
     next_ = [f"  next: {command}" for command in facts["next"]]
-    return [f"{facts['status']}: {facts['why']}; {work(facts)}", f"  record: {facts['folder']}", *next_]
+    used = [f"  {facts['usage']}"] if facts.get("usage") else []
+    return [f"{facts['status']}: {facts['why']}; {work(facts)}", *used, f"  record: {facts['folder']}", *next_]
 
 
 def work(facts: Mapping[str, Any]) -> str:

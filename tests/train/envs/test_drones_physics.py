@@ -114,7 +114,7 @@ def test_which_rotor_turns_it_which_way(speeds, axis, sign):
     """Torques arm (T1 - T3), arm (T2 - T0), and about the vertical the drag of the rotors against each other."""
     build, body = plain(DAMPING=0.0, YAW=1e-2), at_rest()
     body[ROTOR:] = 100.0 * np.array(speeds)
-    rate = np.array(physics.slopes(tuple(body), tuple(body[ROTOR:]), tuple(build)))[WX : WX + 3]
+    rate = np.array(physics.slopes(tuple(body), tuple(body[ROTOR:]), physics.prepared(tuple(build))))[WX : WX + 3]
     thrust = 3e-5 * 1e4 * np.array(speeds) ** 2.0
     torque = [0.1 * (thrust[1] - thrust[3]), 0.1 * (thrust[2] - thrust[0]), 1e-2 * (thrust @ [1, -1, 1, -1])]
     np.testing.assert_allclose(rate, np.array(torque) / [0.01, 0.01, 0.02], rtol=1e-12)
@@ -123,7 +123,7 @@ def test_which_rotor_turns_it_which_way(speeds, axis, sign):
 
 def test_rotors_that_speed_up_turn_the_body():
     body, build = at_rest(), plain(DAMPING=0.0)
-    rate = physics.slopes(tuple(body), (100.0, 0.0, 0.0, 0.0), tuple(build))
+    rate = physics.slopes(tuple(body), (100.0, 0.0, 0.0, 0.0), physics.prepared(tuple(build)))
     assert rate[WX + 2] == pytest.approx(1e-5 * (100 / 0.1) / 0.02)  # rotor inertia x its acceleration / inertia
 
 

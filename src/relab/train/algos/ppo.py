@@ -166,6 +166,9 @@ def iterate(s: State, watch: Stopwatch) -> dict[str, float]:
     """Act for one batch, and learn from it."""
     with watch("collect"):
         collect(s)
+    env, act = s.traj.env_s, s.traj.act_s
+    if env:
+        watch.within = {"env_s": env, "act_s": act, "copy_s": max(watch.seconds["collect"] - env - act, 0.0)}
     with watch("update"):
         return update(s)
 

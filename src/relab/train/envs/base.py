@@ -58,6 +58,7 @@ class Env(Protocol):
 
     # and, where they apply:
     # def reset_agents(self, state, agents_NA)     with agent_reset "alone": new start for the marked agents
+    # def observe_some(self, state, obs_NAD, worlds_N)   `observe` for the marked worlds alone: after a reset of few
     # def render(self, state, i) -> uint8[H,W,3]   with spec.renders
     # def save(self, state) -> dict of arrays, load(self, state, dict, rows)   when the state is more than its arrays
     # stage_keys: tuple[str, ...], def set_stage(self, values)   for schedules: what later resets draw, nothing else
@@ -162,6 +163,7 @@ class Worlds:
         self._reducer_C = np.array([REDUCERS.index(c.reducer) for c in spec.channels], np.int64)
         self._success_of = np.array([end in spec.success_ends for end in spec.ends]) if spec.knows_success else None
         self._success_row = [c.name for c in spec.channels].index(spec.success_channel) if spec.success_channel else -1
+        self._observe_some = getattr(env, "observe_some", None)
         self._save, self._load = getattr(env, "save", None), getattr(env, "load", None)  # optional in the contract
         self._set_up_actions()
 
@@ -241,7 +243,9 @@ class Worlds:
             self.env.reset_agents(self.state, self._restart_NA)  # type: ignore[attr-defined]
         if resets:
             self._begin_worlds()
-        if restarts or resets:
+        if (restarts or resets) and self._observe_some:
+            self._observe_some(self.state, self.obs, self._reset_N | self._restart_NA.any(axis=1))
+        elif restarts or resets:
             self.env.observe(self.state, self.obs)
         return self.episodes_of(self._done, ended) if ended else None
 

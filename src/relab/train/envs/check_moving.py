@@ -82,6 +82,13 @@ def check_observe(env: Env, n: int, seed: int) -> None:
     if missing:
         fail("observe must write a finite float everywhere", f"columns {missing} of {env.spec.obs_dim} have none",
              "obs_dim larger than what is written, or a division by zero")  # fmt: skip
+    some = getattr(env, "observe_some", None)
+    if some is not None:
+        part, marked = np.zeros_like(first), np.arange(n) % 2 == 0
+        some(worlds.state, part, marked)
+        if not same(part, np.where(marked[:, None, None], first, 0)):
+            fail("observe_some must write what observe writes, for the marked worlds alone", "it does not",
+                 "the mask is ignored, or another formula")  # fmt: skip
     unchanged = all(same(value, before[key]) for key, value in plain(env, worlds.state).items())
     if not same(first, second) or not unchanged:
         fail("observe must be a pure look at the state", "a second call differs or the state changed",

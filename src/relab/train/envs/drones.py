@@ -57,7 +57,7 @@ from relab.train.envs.drones_tasks import (  # fmt: skip
     place_rings,
     start,
 )
-from relab.train.envs.drones_view import SEEN, observe_rows, observe_rows_wide
+from relab.train.envs.drones_view import SEEN, observe_marked, observe_rows, observe_rows_wide
 from relab.train.kernels.jit import njit, prange, wide
 from relab.train.kernels.rng import uniform
 
@@ -338,6 +338,9 @@ class Drones:
     def observe(self, state: State, obs_NAD: np.ndarray) -> None:
         rows = observe_rows_wide if wide(state.phase.size * WORK) else observe_rows
         rows(state.body, state.build, state.goal, state.last, state.near, state.task, obs_NAD)
+
+    def observe_some(self, state: State, obs_NAD: np.ndarray, worlds_N: np.ndarray) -> None:
+        observe_marked(state.body, state.build, state.goal, state.last, state.near, state.task, obs_NAD, worlds_N)
 
     def render(self, state: State, i: int) -> np.ndarray:
         from relab.train.envs.drones_draw import picture

@@ -51,16 +51,24 @@ def around(rng, i, spread):
 
 
 @njit(cache=True, error_model="numpy")
-def slopes(s, u, b):
-    """d/dt of a body s, whose rotors are driven towards the speeds u; b is the build."""
-    _, _, _, vx, vy, vz, qw, qx, qy, qz, wx, wy, wz, r0, r1, r2, r3 = s
+def prepared(b):
+    """A build for `slopes`: what every stage would divide by is divided by once."""
     mass, ix, iy, iz, arm, thrust, damping, yaw, drag, gravity, _, lag, spinner = b
-    f0, f1, f2, f3 = (u[0] - r0) / lag, (u[1] - r1) / lag, (u[2] - r2) / lag, (u[3] - r3) / lag
+    return (1.0 / mass, 1.0 / ix, 1.0 / iy, 1.0 / iz, arm, thrust, damping, yaw, drag, gravity, iy - iz, iz - ix,
+            ix - iy, 1.0 / lag, spinner)  # fmt: skip
+
+
+@njit(cache=True, error_model="numpy")
+def slopes(s, u, c):
+    """d/dt of a body s, whose rotors are driven towards the speeds u; c is the build, prepared."""
+    _, _, _, vx, vy, vz, qw, qx, qy, qz, wx, wy, wz, r0, r1, r2, r3 = s
+    per_kg, per_ix, per_iy, per_iz, arm, thrust, damping, yaw, drag, gravity, i_yz, i_zx, i_xy, quick, spinner = c
+    f0, f1, f2, f3 = (u[0] - r0) * quick, (u[1] - r1) * quick, (u[2] - r2) * quick, (u[3] - r3) * quick
     t0, t1, t2, t3 = thrust * r0 * r0, thrust * r1 * r1, thrust * r2 * r2, thrust * r3 * r3
-    lift, slow = (t0 + t1 + t2 + t3) / mass, drag / mass
-    roll = arm * (t1 - t3) - damping * wx + (iy - iz) * wy * wz
-    pitch = arm * (t2 - t0) - damping * wy + (iz - ix) * wz * wx
-    turn = yaw * (t0 - t1 + t2 - t3) + spinner * (f0 - f1 + f2 - f3) - damping * wz + (ix - iy) * wx * wy
+    lift, slow = (t0 + t1 + t2 + t3) * per_kg, drag * per_kg
+    roll = arm * (t1 - t3) - damping * wx + i_yz * wy * wz
+    pitch = arm * (t2 - t0) - damping * wy + i_zx * wz * wx
+    turn = yaw * (t0 - t1 + t2 - t3) + spinner * (f0 - f1 + f2 - f3) - damping * wz + i_xy * wx * wy
     return (
         vx, vy, vz,
         2.0 * (qx * qz + qw * qy) * lift - slow * vx,
@@ -68,7 +76,7 @@ def slopes(s, u, b):
         (qw * qw - qx * qx - qy * qy + qz * qz) * lift - slow * vz - gravity,
         -0.5 * (qx * wx + qy * wy + qz * wz), 0.5 * (qw * wx + qy * wz - qz * wy),
         0.5 * (qw * wy - qx * wz + qz * wx), 0.5 * (qw * wz + qx * wy - qy * wx),
-        roll / ix, pitch / iy, turn / iz, f0, f1, f2, f3,
+        roll * per_ix, pitch * per_iy, turn * per_iz, f0, f1, f2, f3,
     )  # fmt: skip
 
 
@@ -85,10 +93,11 @@ def ahead(s, k, h):
 @njit(cache=True, error_model="numpy")
 def runge_kutta(s, u, b, dt):
     """One step of order 4. The attitude is brought back to length 1 after it; within, that would cost two orders."""
-    k1 = slopes(s, u, b)
-    k2 = slopes(ahead(s, k1, 0.5 * dt), u, b)
-    k3 = slopes(ahead(s, k2, 0.5 * dt), u, b)
-    k4 = slopes(ahead(s, k3, dt), u, b)
+    c = prepared(b)
+    k1 = slopes(s, u, c)
+    k2 = slopes(ahead(s, k1, 0.5 * dt), u, c)
+    k3 = slopes(ahead(s, k2, 0.5 * dt), u, c)
+    k4 = slopes(ahead(s, k3, dt), u, c)
     s = ahead(ahead(ahead(ahead(s, k1, dt / 6.0), k2, dt / 3.0), k3, dt / 3.0), k4, dt / 6.0)
     n = 1.0 / math.sqrt(s[6] * s[6] + s[7] * s[7] + s[8] * s[8] + s[9] * s[9])
     return (s[0], s[1], s[2], s[3], s[4], s[5], n * s[6], n * s[7], n * s[8], n * s[9], s[10], s[11], s[12],

@@ -16,6 +16,7 @@ from relab.train.envs.drones_tasks import BOX, HALF_X, HALF_Y, HALF_Z, LAY, LED,
 from relab.train.kernels.jit import njit, prange
 
 SEEN = 42
+PER_SPEED, PER_SPIN, PER_X, PER_Y, PER_Z = 1 / FASTEST, 1 / SPIN, 1 / HALF_X, 1 / HALF_Y, 1 / HALF_Z
 
 
 @njit(cache=True, error_model="numpy")
@@ -40,18 +41,19 @@ def see(body, build, goal, last, near, task, i, a, obs):
     r = frame(body[i, a, QW], body[i, a, QX], body[i, a, QY], body[i, a, QZ])
     x, y, z, vx, vy, vz = body[i, a, X], body[i, a, Y], body[i, a, Z], body[i, a, VX], body[i, a, VY], body[i, a, VZ]
     bx, by, bz = own(r, vx, vy, vz)
-    obs[i, a, 0], obs[i, a, 1], obs[i, a, 2] = bx / FASTEST, by / FASTEST, bz / FASTEST
+    obs[i, a, 0], obs[i, a, 1], obs[i, a, 2] = bx * PER_SPEED, by * PER_SPEED, bz * PER_SPEED
     obs[i, a, 3], obs[i, a, 4], obs[i, a, 5] = cut(vx, 1.0), cut(vy, 1.0), cut(vz, 1.0)
     for k in range(3):
-        obs[i, a, 6 + k] = body[i, a, WX + k] / SPIN
+        obs[i, a, 6 + k] = body[i, a, WX + k] * PER_SPIN
     obs[i, a, 9], obs[i, a, 10], obs[i, a, 11] = r[2], r[5], r[8]
+    per_limit = 1.0 / build[i, a, LIMIT]
     for k in range(4):
         obs[i, a, 12 + k] = body[i, a, QW + k]
-        obs[i, a, 16 + k] = body[i, a, ROTOR + k] / build[i, a, LIMIT]
-    obs[i, a, 20], obs[i, a, 21], obs[i, a, 22] = x / HALF_X, y / HALF_Y, z / HALF_Z
+        obs[i, a, 16 + k] = body[i, a, ROTOR + k] * per_limit
+    obs[i, a, 20], obs[i, a, 21], obs[i, a, 22] = x * PER_X, y * PER_Y, z * PER_Z
     tx, ty, tz = goal[i, a, LED] - x, goal[i, a, LED + 1] - y, goal[i, a, LED + 2] - z
     obs[i, a, 23], obs[i, a, 24], obs[i, a, 25] = cut(tx, 1.0), cut(ty, 1.0), cut(tz, 1.0)
-    obs[i, a, 26], obs[i, a, 27], obs[i, a, 28] = tx / HALF_X, ty / HALF_Y, tz / HALF_Z
+    obs[i, a, 26], obs[i, a, 27], obs[i, a, 28] = tx * PER_X, ty * PER_Y, tz * PER_Z
     for k in range(3):
         obs[i, a, 29 + k] = last[i, a, k]
         obs[i, a, 32 + k] = cut(near[i, a, k], 1.0)
@@ -66,10 +68,10 @@ def see_task(r, goal, task, x, y, z, i, a, obs):
             obs[i, a, k] = np.float32(0.0)
         return
     bx, by, bz = own(r, goal[i, a, BOX] - x, goal[i, a, BOX + 1] - y, goal[i, a, BOX + 2] - z)
-    obs[i, a, 35], obs[i, a, 36], obs[i, a, 37] = bx / HALF_X, by / HALF_Y, bz / HALF_Z
+    obs[i, a, 35], obs[i, a, 36], obs[i, a, 37] = bx * PER_X, by * PER_Y, bz * PER_Z
     if task == PICK:
         lx, ly, lz = own(r, goal[i, a, LAY] - x, goal[i, a, LAY + 1] - y, goal[i, a, LAY + 2] - z)
-        obs[i, a, 38], obs[i, a, 39], obs[i, a, 40] = lx / HALF_X, ly / HALF_Y, lz / HALF_Z
+        obs[i, a, 38], obs[i, a, 39], obs[i, a, 40] = lx * PER_X, ly * PER_Y, lz * PER_Z
         obs[i, a, 41] = np.float32(1.0)
     else:
         nx, ny, nz = own(r, goal[i, a, LAY], goal[i, a, LAY + 1], goal[i, a, LAY + 2])
@@ -82,6 +84,14 @@ def observe_rows(body, build, goal, last, near, task, obs):
     for i in range(obs.shape[0]):
         for a in range(obs.shape[1]):
             see(body, build, goal, last, near, task, i, a, obs)
+
+
+@njit(cache=True)
+def observe_marked(body, build, goal, last, near, task, obs, worlds_N):
+    for i in range(obs.shape[0]):
+        if worlds_N[i]:
+            for a in range(obs.shape[1]):
+                see(body, build, goal, last, near, task, i, a, obs)
 
 
 @njit(parallel=True, cache=True)
