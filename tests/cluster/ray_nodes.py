@@ -55,6 +55,8 @@ class RayNodes:
 
 
 if __name__ == "__main__":
+    for number in (signal.SIGINT, signal.SIGTERM):  # one that was started in the background ignores Ctrl-C
+        signal.signal(number, signal.default_int_handler)
     with RayNodes() as nodes:
         print(nodes.address, flush=True)
         try:

@@ -219,6 +219,8 @@ def works_for(pid: int, node: str, folder: Path) -> bool:
 
 
 if __name__ == "__main__":
+    for number in (signal.SIGINT, signal.SIGTERM):  # one that was started in the background ignores Ctrl-C
+        signal.signal(number, signal.default_int_handler)
     with SlurmNodes() as nodes:
         print(f"export SLURM_CONF={nodes.folder}/slurm.conf PATH={nodes.folder}/bin:$PATH"
               f" LD_LIBRARY_PATH={nodes.env['LD_LIBRARY_PATH']}", flush=True)  # fmt: skip

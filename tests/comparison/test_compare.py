@@ -161,7 +161,7 @@ def test_the_noise_of_the_evaluation_is_told_from_the_spread_of_seeds(two, capsy
     for label, values in {"high": [200.0, 210, 190, 204, 196], "low": [100.0, 104, 98, 102, 96]}.items():
         assert noise[label]["error"] == pytest.approx(2 / 3)
         assert noise[label]["share"] == pytest.approx((2 / 3) ** 2 / statistics.variance(values))
-    assert "noise of the evaluation itself: high 1%, low 4%" in printed(capsys, two, "-v")
+    assert "noise of the evaluation itself:\n  high 1%\n  low 4%" in printed(capsys, two, "-v")
 
 
 def test_unequal_lengths_are_compared_at_the_common_step(tmp_path, capsys):
