@@ -32,7 +32,8 @@ def spoken(values: Mapping[str, Any]) -> bool:
 
 def translated(values: Mapping[str, Any]) -> dict[str, Any]:
     """A layer's values with those words taken out and relab's put in; whatever else it sets stays."""
-    words, rest = {}, {}
+    words: dict[str, Any] = {}
+    rest: dict[str, Any] = {}
     for key, value in values.items():
         section = dict(value) if key in ("env", "vec", "train") and isinstance(value, Mapping) else {}
         words |= {f"{key}.{name}": section.pop(name) for name in list(section) if f"{key}.{name}" in NAMES}

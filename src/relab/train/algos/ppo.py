@@ -276,9 +276,9 @@ def learn(s: State, batch: Batch, lr: float, ent_coef: float) -> dict[str, float
     coefs = Coefs(cfg.clip, np.inf if cfg.clip_value is None else cfg.clip_value, cfg.value_coef, ent_coef, 0.0)
     order_EN = np.array([s.shuffle.permutation(n) for _ in range(cfg.epochs)])
     cuts = cut_evenly(n, min(cfg.minibatches, n))
-    fused = isinstance(s.learner, FastLearner) and isinstance(s.adam, mlps.Adam)
-    if fused and s.learner.takes_whole(int(np.diff(cuts).max())):
-        steps = s.learner.epochs(order_EN, cuts, coefs, pace(s.cfg, s.adam, lr), s.adam)
+    fast = s.learner if isinstance(s.learner, FastLearner) and isinstance(s.adam, mlps.Adam) else None
+    if fast and fast.takes_whole(int(np.diff(cuts).max())):
+        steps = fast.epochs(order_EN, cuts, coefs, pace(s.cfg, s.adam, lr), s.adam)
     else:
         steps = epochs(s, batch, order_EN, cuts, coefs, lr)
     s.counts.updates += int((~steps.stopped).sum())

@@ -121,7 +121,8 @@ def shade(pixels: np.ndarray, at: np.ndarray, arm: float) -> None:
     """Its shadow on the floor, and a thread up to it that tells how high it flies."""
     foot = np.array([at[0], at[1], FLOOR_Z])
     c, r, scale = project(foot)[0]
-    paint(pixels, c - 0.5 * scale * arm, r, c + 0.5 * scale * arm, r, 5.0, *map(float, SHADOW), 1.0)
+    red, green, blue = map(float, SHADOW)
+    paint(pixels, c - 0.5 * scale * arm, r, c + 0.5 * scale * arm, r, 5.0, red, green, blue, 1.0)
     line(pixels, [foot, at], 0.8, SHADOW, 0.8)
 
 
