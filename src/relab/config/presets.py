@@ -70,8 +70,8 @@ PRESETS: dict[tuple[str, str], Settings] = {
             "norm_return": True,
         },
     },
-    # long episodes: worlds of all ages in a batch; a small network, since two cores learn more from many steps than
-    # from large layers; chosen on seed 100
+    # a first guess after a few runs on seed 100, not a comparison: long episodes, so worlds of all ages in a batch; a
+    # small network, so that two cores make many steps (docs/studies/drones.md)
     ("ppo", "drones-v1"): {
         "total_steps": 20_000_000,
         "eval": {"every": 5_000_000, "episodes": 4},
