@@ -176,7 +176,7 @@ def test_a_marks_name_stands_clear_of_the_curve(rows: int):
         finding = Finding("it fell", 1.0, 2000, run="one", slug="peak-then-collapse", severity="warning")
         drawn = curve(grouping.grouped([grouping.make_run(run, "one")]), "return/mean", [finding])
         text = svg.curve(drawn, 760, 300)
-        height = float(re.findall(r'class="over" x="[\d.]+" y="([\d.]+)" text-anchor="\w+">peak', text)[0])
+        height = float(re.findall(r'class="began" x="[\d.]+" y="([\d.]+)" text-anchor="\w+">peak', text)[0])
         points = np.array(
             re.findall(r"[ML]([\d.]+) ([\d.]+)", text.partition('stroke="#0072B2"')[0].rpartition("<path")[2]), float
         )

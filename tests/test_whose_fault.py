@@ -213,6 +213,8 @@ MISTAKES: dict[str, tuple[list[str], int]] = {
     "doctor": (["--words"], 64),
     "completion": (["powershell"], 64),
     "mcp": (["no-such-folder"], 64),
+    "serve": (["no-such-folder"], 64),
+    "watch": (["nobody"], 2),
 }
 
 

@@ -11,7 +11,8 @@ import pytest
 from relab.cli import COMMANDS, main
 
 TINY = "total_steps=256 algo.envs=8 algo.steps=16 algo.epochs=1 algo.minibatches=2 eval.every=128 eval.episodes=3"
-ONLY_READ = {"examine", "compare", "diff", "explain", "doctor", "gate", "completion", "coverage", "runs", "mcp"}
+ONLY_READ = {"examine", "compare", "diff", "explain", "doctor", "gate", "completion", "coverage", "runs", "mcp",
+             "serve", "watch"}  # fmt: skip
 TOKEN = "hf_abcdefghijklmnopqrstuvwxyz012345"
 
 

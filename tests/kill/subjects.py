@@ -41,6 +41,11 @@ SUBJECTS: dict[str, dict[str, str]] = {
         "env": "fish", "env__agents": "4", "env__horizon": "40", "total_steps": "2048", "eval__every": "1024",
         "save__every": "500",
     },
+    "swarm": {
+        "env": "drones", "env__agents": "2", "env__horizon": "40", "algo__rnn": "mingru", "algo__bptt": "8",
+        "algo__optimizer": "muon", "algo__stagger": "true", "total_steps": "2048", "eval__every": "1024",
+        "save__every": "500",
+    },
     "arm": {"env": "pickcube", "env__reward": "dense", "total_steps": "512"},
     "gantry": {"env": "pickcube-gantry", "env__reward": "dense", "total_steps": "512"},
     "gym": {"env": "gym:CartPole-v1"},

@@ -78,7 +78,7 @@ def install() -> Iterator[Line]:
 
     version = ".".join(map(str, sys.version_info[:3]))
     fits = sys.version_info >= (3, 11)
-    yield Line("install", "relab", OK, f"{__version__} in {Path(__file__).parent}")
+    yield Line("install", "relab", OK, f"{__version__} in {Path(__file__).parents[1]}")
     yield Line("install", "python", OK if fits else BROKEN, version, "" if fits else "relab needs Python 3.11 or newer")
     missing = [(name, why) for name, least, extra in requirements() if not extra and (why := lacks(name, least))]
     have = sum(not extra for _, _, extra in requirements()) - len(missing)

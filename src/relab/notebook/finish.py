@@ -13,8 +13,7 @@ from relab.report.page import Page
 
 # Sentences that other parts of relab always word alike, as they are read out of English; the rest is quoted.
 FIXED = {
-    "not_checked": r"not checked: (?P<rules>.+?)",
-    "not_checked_more": r"not checked: (?P<rules>.+) and (?P<n>[\d,]+) more",
+    "not_checked": r"(?P<n>[\d,]+) rules? not checked for want of data \(listed under Health\)",
     "not_examined": "health was not examined",
     "nothing_rises": "nothing was found, and no return still rises at the end",
     "nothing_told": "nothing was found; whether the return still rises at the end cannot be told",
@@ -46,7 +45,7 @@ def finding_lines(page: Page, w: Words) -> list[str]:
         for each in page.findings[:FINDINGS] for f in [each.finding]
     ]  # fmt: skip
     if not lines:
-        limits = [text for text in page.not_known if text.startswith("not checked")]
+        limits = [text for text in page.not_known if " not checked " in text]
         said = w.list([spoken(text, w) for text in limits])
         return [w.say("findings.limits", limits=said) if limits else w.say("findings.none")]
     more = page.more_findings

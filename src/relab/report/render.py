@@ -35,7 +35,7 @@ TIMELINE = (1200, 380)
 SIZES = {"wide": (760, 300), "narrow": (380, 270), "panel": (600, 320)}
 CALM = 1  # findings up to which the right column has room for the other cards
 CONFIGS = 4  # columns of the settings' card: the key and three configs; more would be cut
-CODE = re.compile(r"`([\w .,:;=/()+-]+)`")  # a name or a command in a text; with other signs it stays text
+CODE = re.compile(r"`((?! )[\w .,:;=/()+-]+)(?<! )`")  # a name or a command in a text; with other signs it stays text
 SLIM = 42  # letters of a table's widest row that fit beside each other on a telephone
 THUMBS = 4  # small figures below the curve, where those cards leave room
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from relab.advise import proposal as proposals_
 from relab.advise import propose, render
 from relab.advise.proposal import Proposal
+from relab.base import limits
 from relab.base.documents import Document
 from relab.base.enclosed import RecordError, own
 from relab.base.errors import NotFoundError
@@ -129,7 +130,7 @@ def stale(root: str, logs: Sequence[str]) -> list[Document]:
     for each in logs:
         for file in log.files(Path(each)):
             try:
-                _, changes = references.refresh(file.read_bytes(), records, words("en"), file.name)
+                _, changes = references.refresh(limits.read_bytes(file, limits.TEXT), records, words("en"), file.name)
             except (RecordError, OSError, ValueError):
                 continue
             rows += [{"log": str(file), "line": c.line, "entry": c.entry, "old": c.old, "new": c.new, "state": c.state,

@@ -7,7 +7,6 @@ that its client cancels ends at the next run that is read.
 from __future__ import annotations
 
 import subprocess
-import sys
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -22,6 +21,7 @@ from mcp.types import ToolAnnotations
 from pydantic import Field
 
 from relab import __version__
+from relab.base import processes
 from relab.base.errors import UserError, refusal
 from relab.config import registry
 from relab.config.base import require
@@ -140,7 +140,7 @@ class Tools:
         return self.relab("queue", "add", "train", algo, *settings)
 
     def relab(self, *words: str) -> str:
-        done = subprocess.run([sys.executable, "-m", "relab.cli", *words], cwd=self.bench.root, capture_output=True,
+        done = subprocess.run([*processes.RELAB, *words], cwd=self.bench.root, capture_output=True,
                               text=True, stdin=subprocess.DEVNULL, timeout=120, check=False)  # fmt: skip
         if done.returncode:
             raise ToolError(answer(done.stderr.splitlines() or [f"relab ended with exit code {done.returncode}"], ""))

@@ -12,10 +12,10 @@ import re
 import shlex
 import shutil
 import subprocess
-import sys
 from collections.abc import Collection, Sequence
 from pathlib import Path
 
+from relab.base import processes
 from relab.base.jsonl import write_atomic
 from relab.lab.execute.cluster import JobState
 from relab.lab.execute.desk import Desk
@@ -93,7 +93,7 @@ def script(where: Where, desk: Desk, ids: Sequence[str]) -> str:
     if where.venv is not None:
         lines.append(f"source {shlex.quote(str(Path(where.venv) / 'bin' / 'activate'))}")
     lines += [f"export {key}={shlex.quote(value)}" for key, value in where.env.items()]
-    python = "python" if where.venv is not None or where.modules else shlex.quote(sys.executable)
+    python = "python" if where.venv is not None or where.modules else shlex.quote(processes.PYTHON[0])
     node = f"{python} -P -m relab.lab.execute.node {shlex.quote(str(desk.folder))} $SLURM_JOB_ID {shlex.join(ids)}"
     return "\n".join([*lines, f"{node} &", *WAITING]) + "\n"
 

@@ -61,8 +61,7 @@ def read(path: Path, parent: str, settings: Settings) -> Dropped:
     """The change that a file asks for, against the parent's settings; what cannot be meant is an error."""
     values = layers.read_yaml(layers.named_file(path))
     for key in values:
-        require(key in KEYS, f"unknown key `{key}` in {path}{hint(str(key), sorted(KEYS))}; known are"
-                             f" {', '.join(sorted(KEYS))}")  # fmt: skip
+        require(key in KEYS, f"unknown key `{key}` in {path}{hint(str(key), sorted(KEYS))}")
     forms = [form for form in FORMS if values.get(form) is not None]
     require(bool(forms), f"{path} must hold one of {', '.join(FORMS)}: what is to change")
     rationale = text_of(values, path)

@@ -88,7 +88,8 @@ def _packages(plan: Loop) -> dict[str, str]:
 
 def _file(path: Path) -> str:
     try:
-        return hashlib.sha256(path.read_bytes()).hexdigest()[:16]
+        with open(path, "rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()[:16]
     except OSError:
         return "missing"
 

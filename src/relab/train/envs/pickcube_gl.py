@@ -12,11 +12,12 @@ import functools
 import importlib
 import os
 import subprocess
-import sys
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
+
+from relab.base import processes
 
 BACKENDS = ("egl", "osmesa")
 HEIGHT, WIDTH = 480, 640  # of MuJoCo's own buffer
@@ -37,7 +38,7 @@ def backend() -> str | None:
 def works(name: str) -> bool:
     env = {key: value for key, value in os.environ.items() if key != "PYOPENGL_PLATFORM"} | {"MUJOCO_GL": name}
     try:
-        done = subprocess.run([sys.executable, "-c", TRIAL, name], env=env, capture_output=True, timeout=PATIENCE_S)
+        done = subprocess.run([*processes.PYTHON, "-c", TRIAL, name], env=env, capture_output=True, timeout=PATIENCE_S)
     except (OSError, subprocess.TimeoutExpired):
         return False
     return done.returncode == 0
