@@ -27,6 +27,13 @@ def test_star_tag_and_note_are_written_and_taken_back(served: Served) -> None:
     assert "nothing to take back" in served.act("undo", {}).json()["said"]
 
 
+@pytest.mark.parametrize("body", [{"runs": 5}, {"runs": True}, {"groups": 3.5}])
+def test_names_that_are_no_list_are_refused_in_words(served: Served, body: dict) -> None:
+    answer = served.act("star", {**body, "on": True})
+    assert answer.status_code == 400
+    assert "must be lists of names" in answer.text
+
+
 def test_undo_leaves_a_label_that_came_from_elsewhere(served: Served) -> None:
     from relab.runs import moves
 

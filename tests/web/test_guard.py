@@ -28,6 +28,7 @@ def test_this_machine_is_answered_also_through_a_tunnel(served: Served, host: st
 FORGED = (
     {"Origin": "http://evil.example"},
     {"Origin": "null"},
+    {"Origin": "http://[::1"},
     {"Origin": "http://127.0.0.1:1"},
     {"Sec-Fetch-Site": "cross-site"},
     {"Sec-Fetch-Site": "same-site"},

@@ -143,12 +143,21 @@ def test_a_question_that_cannot_be_is_one_line(tmp_path: Path) -> None:
     regressed(tmp_path)
     texts = ask(
         tmp_path, ("examine", {"path": "no-such-run"}), ("list_runs", {"where": ["lr"]}), ("explain", {"word": "qqq"}),
-        ("compare", {"smallest_effect": -1}), ("curves", {}), ("list_runs", {"match": "("}),
+        ("compare", {"smallest_effect": -1}), ("curves", {}),
         ("list_runs", {"sort": "'; drop table runs"}), ("curves", {"path": "third", "metric": "policy/klx"}),
     )  # fmt: skip
     assert all(text.startswith("error: ") for text in texts[:-1]), texts
     assert all("Traceback" not in text for text in texts)
     assert "does not log 'policy/klx'" in texts[-1]
+
+
+def test_a_name_is_looked_for_as_text(tmp_path: Path) -> None:
+    """A regular expression can take for ever: (a+)+$ on forty letters would."""
+    regressed(tmp_path)
+    (tmp_path / "third").rename(tmp_path / ("a" * 40 + "b"))
+    none, one = ask(tmp_path, ("list_runs", {"match": "(a+)+$"}), ("list_runs", {"match": "aab"}))
+    assert "aab" not in none
+    assert "aab" in one
 
 
 # ---- Size

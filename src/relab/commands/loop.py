@@ -95,7 +95,13 @@ def start(args: LoopArgs, plan: loop.Loop, folder: Path, seconds: float | None) 
     if not consent([plan.command, plan.resume_command, plan.evaluate], args.yes or args.check is not None, args.json):
         return None
     tell = (lambda line: None) if args.json else (lambda line: print(printable(line), flush=True))
-    looping = loop.prepare(plan, folder, args.workers or cores(), tell)
+    with loop.claimed(folder):
+        return carried_out(args, loop.prepare(plan, folder, args.workers or cores(), tell), seconds)
+
+
+def carried_out(args: LoopArgs, looping: loop.Looping, seconds: float | None) -> int | None:
+    from relab.lab import loop
+
     if args.check is not None:
         return checked(args, looping)
     if args.queue:
@@ -120,7 +126,12 @@ def start(args: LoopArgs, plan: loop.Loop, folder: Path, seconds: float | None) 
 
         print(
             encode(
-                {**loop.facts(looping), "ended": why, "loop": str(folder), "pages": [str(p) for p in pages]}
+                {
+                    **loop.facts(looping),
+                    "ended": why,
+                    "loop": str(looping.arms.folder),
+                    "pages": [str(p) for p in pages],
+                }
             ).decode(),
             end="",
         )

@@ -110,7 +110,7 @@ class Guard:
 
     def _refused_change(self, headers: Headers) -> Response | None:
         origin = headers.get("origin")
-        if origin is not None and urlsplit(origin).netloc.lower() != headers.get("host", "").lower():
+        if origin is not None and host_of(origin) != headers.get("host", "").lower():
             return PlainTextResponse("a page of another site may not change anything here", 403)
         if headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
             return PlainTextResponse("a page of another site may not change anything here", 403)
@@ -181,3 +181,11 @@ def limited(receive: Receive) -> Receive:
         return message
 
     return received
+
+
+def host_of(origin: str) -> str:
+    """The host of an address; empty where it is none."""
+    try:
+        return urlsplit(origin).netloc.lower()
+    except ValueError:
+        return ""

@@ -57,7 +57,7 @@ class Tools:
     async def list_runs(
         self,
         path: RunPath = "",
-        match: Annotated[str, Field(description="regular expression over names")] = "",
+        match: Annotated[str, Field(description="text that is in the name")] = "",
         where: Annotated[list[str], Field(description="comparisons: algo.lr=3e-4, outcome>400, state=failed")] = [],  # noqa: B006
         sort: Annotated[str, Field(description="age, name, outcome, steps or a setting; -age the other way")] = "age",
     ) -> str:

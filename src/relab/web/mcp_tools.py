@@ -7,6 +7,7 @@ Nothing here computes anything of its own: the lines are those of `relab runs`, 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -88,7 +89,9 @@ class Bench:
         index = Index(folder)
         index.refresh(self.tell)
         try:
-            listed = select(index, Query(match or None, [_filter(word) for word in where], sort=sort, limit=LISTED))
+            listed = select(
+                index, Query(re.escape(match) or None, [_filter(word) for word in where], sort=sort, limit=LISTED)
+            )
             count = index.remarks().runs
         finally:
             index.close()

@@ -13,6 +13,7 @@ from loops import PROGRAM, calls, prepare, write
 
 from relab import cli
 from relab.base.jsonl import read_jsonl
+from relab.config.base import ConfigError
 from relab.lab.loop import journal as journals
 from relab.lab.loop.journal import Journal
 from relab.lab.loop.lock import TamperedError
@@ -198,6 +199,41 @@ def test_what_must_not_run_is_refused_before_anything_does(proposal: str, why: s
     assert calls() == []
     assert not Path("loops/l/next_config.yaml").exists(), "it was put away"
     assert Path("loops/l/refused/r001.yaml").read_text() == proposal
+
+
+@pytest.mark.parametrize("predicted", ["{delta: abc, low: [1], high: x}", "{low: .nan, high: 1}", "{low: 2, high: 1}"])
+def test_a_dropped_prediction_that_is_no_number_is_refused_and_the_loop_goes_on(predicted: str):
+    write(x=0.1)
+    looping = prepare()
+    drop(f"set: {{x: 0.9}}\nrationale: nearer to 1\npredicted: {predicted}")
+    looping.go(1)
+    (refusal,) = looping.state.refused
+    assert "`predicted." in refusal["why"]
+    assert len(looping.state.trials) == 1
+
+
+def test_two_calls_on_one_folder_do_not_write_one_journal(capsys: pytest.CaptureFixture[str]):
+    path = write(x=0.1)
+    with journals.claimed(Path("loops/l")):
+        assert cli.main(["loop", str(path), "--runs", "1", "--yes"]) == 64
+    assert "another process goes on with the loop" in capsys.readouterr().err
+    assert cli.main(["loop", str(path), "--runs", "1", "--yes"]) == 0
+
+
+def test_a_proposal_that_stands_in_the_journal_twice_counts_once():
+    write(x=0.1)
+    looping = prepare()
+    looping.go(1)
+    text = Path("loops/l/journal").read_text()
+    (line,) = [each for each in text.splitlines() if '"event":"proposed"' in each]
+    Path("loops/l/journal").write_text(text.replace(line, f"{line}\n{line}"))
+    assert [trial.k for trial in Journal(Path("loops/l")).state.trials] == [1]
+
+
+def test_an_evaluator_that_is_no_file_is_refused():
+    write(more="evaluator: [nobody.py]")
+    with pytest.raises(ConfigError, match=r"`evaluator` must name files, but 'nobody\.py' is none"):
+        prepare()
 
 
 def test_a_dropped_proposal_that_is_fine_runs_next_and_is_scored():

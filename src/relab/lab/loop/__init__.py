@@ -6,8 +6,9 @@ and the evaluator is locked. Everything is a function of the loop's folder: kill
 
 from relab.base.interrupts import Interrupted
 from relab.lab.loop.drive import Looping, facts, prepare
+from relab.lab.loop.journal import claimed
 from relab.lab.loop.lock import TamperedError
 from relab.lab.loop.plan import Loop, load
 from relab.lab.loop.policy import RefusedError
 
-__all__ = ["Interrupted", "Loop", "Looping", "RefusedError", "TamperedError", "facts", "load", "prepare"]
+__all__ = ["Interrupted", "Loop", "Looping", "RefusedError", "TamperedError", "claimed", "facts", "load", "prepare"]

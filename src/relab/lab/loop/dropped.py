@@ -23,6 +23,7 @@ from relab.advise.proposal import FILE, changes_of, mapping_of, text_of
 from relab.base import limits
 from relab.base.documents import Document, Settings
 from relab.base.near import hint
+from relab.base.numbers import is_finite
 from relab.config import layers
 from relab.config.base import require
 from relab.config.lineage import FromTo
@@ -75,7 +76,7 @@ def read(path: Path, parent: str, settings: Settings) -> Dropped:
                " `rationale`")  # fmt: skip
     resume = values.get("resume_from")
     require(resume is None or isinstance(resume, str), f"`resume_from` in {path} must be text, but is {resume!r:.80}")
-    return Dropped(path, parent, change, rationale, mapping_of(values, "predicted", path), resume)
+    return Dropped(path, parent, change, rationale, _predicted(values, path), resume)
 
 
 def _mapping(values: Mapping[str, Any], key: str, path: Path) -> Document:
@@ -110,3 +111,15 @@ def waiting(folder: Path) -> Path | None:
     """A file that somebody dropped and nobody has taken yet."""
     path = folder / FILE
     return path if path.is_file() and not path.is_symlink() else None
+
+
+def _predicted(values: Document, path: Path) -> Document:
+    """What the file expects; its numbers must be numbers, in order."""
+    predicted = mapping_of(values, "predicted", path)
+    for key in ("delta", "low", "high"):
+        value = predicted.get(key)
+        require(value is None or is_finite(value), f"`predicted.{key}` must be a number, but {path} has {value!r:.40}")
+    low, high = predicted.get("low"), predicted.get("high")
+    require(low is None or high is None or low <= high,
+            f"`predicted.low` must not be above `predicted.high`, but {path} has {low} and {high}")  # fmt: skip
+    return predicted

@@ -19,14 +19,16 @@ written down yet is worked out again, from the same runs, to the same result.
 
 from __future__ import annotations
 
+import contextlib
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from relab.base.documents import Document
 from relab.base.jsonl import encode, last_line, open_append, read_jsonl, write_row
+from relab.config.base import ConfigError
 from relab.lab.loop.plan import BASE
 from relab.record.run_folder import now
 
@@ -137,6 +139,11 @@ def _trial(state: State, row: Document) -> Trial:
     return next(each for each in state.trials if each.k == row["k"])
 
 
+def _known(state: State, row: Document) -> bool:
+    """A proposal that stands there twice counts once."""
+    return any(each.k == row["k"] for each in state.trials)
+
+
 def _new(row: Document) -> Trial:
     return Trial(row["k"], row["proposal"]["parent_config"], row["proposal"])
 
@@ -148,13 +155,33 @@ def _set(key: str) -> Fold:
 FOLDS: dict[str, Fold] = {
     "begin": lambda state, row: setattr(state, "begin", state.begin or row),
     "noise": lambda state, row: setattr(state, "noise", row),
-    "proposed": lambda state, row: state.trials.append(_new(row)),
+    "proposed": lambda state, row: None if _known(state, row) else state.trials.append(_new(row)),
     "refused": lambda state, row: state.refused.append(row),
     "void": lambda state, row: state.void.append(row),
     "restored": lambda state, row: state.restored.append(row),
     **{event: _set(event) for event in ("first", "further", "decided", "stands", "scored")},
     "ended": lambda state, row: None,
 }  # fmt: skip
+
+
+@contextlib.contextmanager
+def claimed(folder: Path) -> Iterator[None]:
+    """Inside of it this process alone goes on with the loop; where another one does, an error."""
+    folder.mkdir(parents=True, exist_ok=True)
+    fd = os.open(folder, os.O_RDONLY)
+    try:
+        try:
+            import fcntl
+
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise ConfigError(f"another process goes on with the loop in {folder}: wait for its end, or choose another"
+                              " --name or --root") from None  # fmt: skip
+        except (ImportError, OSError):  # no locks here (some network mounts)
+            pass
+        yield
+    finally:
+        os.close(fd)
 
 
 class Journal:

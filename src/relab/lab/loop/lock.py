@@ -18,6 +18,7 @@ from relab.base.errors import UserError
 from relab.base.jsonl import encode, read_json, write_atomic
 from relab.base.streams import seed_for
 from relab.config import layers, registry
+from relab.config.base import require
 from relab.lab.loop.plan import Loop, resolved
 
 FILE = "lock.json"
@@ -52,6 +53,8 @@ def hidden_seed(plan: Loop) -> int:
 
 def files(plan: Loop) -> list[Path]:
     """The files that an evaluation is made of; of a foreign program those that its commands name."""
+    for name in plan.evaluator:
+        require(Path(name).is_file(), f"`evaluator` must name files, but {name!r:.80} is none: it would not be locked")
     if plan.command:
         words = [*plan.command, *plan.evaluate, *plan.evaluator]
         return list(dict.fromkeys(path.resolve() for word in words if (path := Path(word)).is_file() and _script(path)))

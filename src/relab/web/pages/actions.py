@@ -44,7 +44,9 @@ async def act(request: Request) -> Response:
 
 def chosen(bench: Bench, body: Document) -> list[ListedRun]:
     """The runs that an action names, by name or by group."""
-    names, keys = ([str(each) for each in body.get(key) or ()] for key in ("runs", "groups"))
+    lists = [body.get(key) or [] for key in ("runs", "groups")]
+    require(all(isinstance(each, list) for each in lists), "runs and groups must be lists of names")
+    names, keys = ([str(name) for name in each] for each in lists)
     runs = [bench.shelf.listed(name) for name in names[:MOST]]
     runs += [run for key in keys[:MOST] for run in bench.shelf.group(key).runs]
     require(bool(runs), "name at least one run or group")
