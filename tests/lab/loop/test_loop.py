@@ -14,6 +14,7 @@ from loops import PROGRAM, calls, prepare, write
 from relab import cli
 from relab.base.jsonl import read_jsonl
 from relab.config.base import ConfigError
+from relab.lab import loop
 from relab.lab.loop import journal as journals
 from relab.lab.loop.journal import Journal
 from relab.lab.loop.lock import TamperedError
@@ -228,6 +229,13 @@ def test_a_proposal_that_stands_in_the_journal_twice_counts_once():
     (line,) = [each for each in text.splitlines() if '"event":"proposed"' in each]
     Path("loops/l/journal").write_text(text.replace(line, f"{line}\n{line}"))
     assert [trial.k for trial in Journal(Path("loops/l")).state.trials] == [1]
+
+
+@pytest.mark.parametrize(("more", "says"), [("  constraints: [nosuch > 1]", "nosuch"), ("  lock: [z]", "no setting")])
+def test_limits_of_a_program_are_read_before_anything_runs(more: str, says: str):
+    path = write(more=more)
+    with pytest.raises(ConfigError, match=says):
+        loop.load(path)
 
 
 def test_an_evaluator_that_is_no_file_is_refused():

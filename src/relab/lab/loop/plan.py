@@ -207,6 +207,9 @@ def check_command(x: Loop, e: Experiment) -> None:
     strange = [each.key for each in x.policy.allow if each.key not in x.base]
     require(not strange, f"`policy.allow` has `{strange[0] if strange else ''}`, which `base` gives no first value:"
                          " add it there, and {placeholder} to the command")  # fmt: skip
+    unknown = [key for key in x.policy.lock if key not in x.base]
+    require(not unknown, f"`policy.lock` has `{unknown[0] if unknown else ''}`, which is no setting of `base`")
+    x.policy.limits(x.base)  # a constraint that cannot be read is an error before anything runs
     require(x.resume_mode == "fresh", "`resume_mode: continue` goes with relab's own trainer; a command resumes as"
                                       " its own settings say")  # fmt: skip
     if not x.evaluate:
