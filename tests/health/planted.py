@@ -479,6 +479,12 @@ def by_steps(copy: Copy) -> None:
     run.change("eval/episodes", lambda i, x: round(6400 / (50.0 - 3 * i)))
 
 
+def counted_again(copy: Copy) -> None:
+    """The settings say 8 episodes, and every evaluation holds more."""
+    run = copy("cartpole", "")
+    run.config = run.config.replace("  episodes: 20\n", "  episodes: 8\n")
+
+
 def ratios(copy: Copy) -> Editable:
     """A run of a method that corrects for who acted."""
     run = copy("cartpole", "")
@@ -668,7 +674,8 @@ PLANTED: dict[str, Callable[[Copy], None]] = {
     "rerollouts-left-out": copies_for_free,
     "advantage-one-sided": one_sided, "value-above-q": lifted, "value-above-dataset": believed,
     "reward-hardly-there": sparse, "policy-left-the-data": leaving, "evaluations-swing": swinging,
-    "evaluation-length-biased": by_steps, "ratios-degenerate": heavy, "ratios-off-one": off_one,
+    "evaluation-length-biased": by_steps, "episodes-counted-beyond-first": counted_again,
+    "ratios-degenerate": heavy, "ratios-off-one": off_one,
     "ratio-clip-biases": at_clip, "model-drifts": drifting, "reward-loss-at-floor": at_floor,
     "dream-up-return-down": dreaming, "dreams-end-at-once": ending, "dormant-units": asleep, "rank-falls": flattening,
     "padding-waste": padded, "switch-stuck": blocking, "resumed-with-new-actor": anew,

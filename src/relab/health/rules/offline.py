@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 
 import numpy as np
 
+from relab.base.numbers import to_int
 from relab.health.curve import Curve
 from relab.health.foreign import first_setting, named
 from relab.health.outcome import rose
 from relab.health.rule import Finding, Missing, rule
-from relab.health.view import View
+from relab.health.view import View, episodes
 
 OFFLINE = ("awr", "iql")
 SHARPEST, SOFTEST = 1e-100, 1e100  # temperatures whose squares are numbers
@@ -33,21 +35,29 @@ def weight_ess(view: View, rows: int = 5) -> Curve:
 
 @rule("weights-at-cap", about="policy", needs=("policy/weight_capped",), algos=OFFLINE,
       names=("every-weight-at-the-cap",))  # fmt: skip
-def weights_at_cap(view: View, *, share_above: float = 0.1, nearly_all: float = 0.45) -> Finding | None:
+def weights_at_cap(view: View, *, share_above: float = 0.1, nearly_all: float = 0.93) -> Finding | None:
     """
-    What: over the last half more than a tenth of the rows have the largest weight there is; from 45 % on, where of
-        standardised advantages nearly all that are above 0 have it, it is a warning.
+    What: over the last half more than a tenth of the rows have the largest weight there is; where these rows are
+        nearly all of the effective share, so that the other weights do not count, it is a warning.
     Why: among them nothing tells better from best; the exponential has become a switch at one advantage.
     Known problems: standardised advantages at beta 0.3 and a cap of 20 reach 18 % and may still learn.
     Refuted by: a run with a larger beta that learns no better.
     Try: a larger beta (a smaller inverse temperature), or a higher cap.
     """
-    share = view.curve("policy/weight_capped", rows=5)
-    if share.median(0.5) <= share_above:
+    share, shown = view.curve("policy/weight_capped", rows=5), []
+    level, switch = share.median(0.5), 0.0
+    with contextlib.suppress(Missing):
+        ess = weight_ess(view)  # of weights that are 0 or the cap it is the share of the cap
+        n = min(len(share), len(ess))
+        switch = Curve("", ess.steps[-n:], share.values[-n:] / np.maximum(ess.values[-n:], 1e-300)).median(0.5)
+        shown = [ess.evidence()]
+    if level <= share_above and switch < nearly_all:
         return None
-    return Finding(f"{share.median(0.5):.0%} of the rows have the largest weight there is", share.median(0.5),
-                   share.onset(share.values > share_above), [share.evidence(f"> {share_above:g}")],
-                   severity="warning" if share.median(0.5) > nearly_all else None, confidence="high")  # fmt: skip
+    others = ", and the other weights hardly count" if switch >= nearly_all else ""
+    return Finding(f"{level:.0%} of the rows have the largest weight there is{others}", level,
+                   share.onset(share.values > min(share_above, level / 2)),
+                   [share.evidence(f"> {share_above:g}"), *shown], severity="warning" if others else None,
+                   confidence="high")  # fmt: skip
 
 
 @rule("few-rows-decide", about="policy", algos=OFFLINE)
@@ -261,7 +271,7 @@ def _errors(view: View) -> float:
 
 @rule("evaluation-length-biased", about="evidence", algos=(), names=("episodes-begun-again",))
 def evaluation_length_biased(
-    view: View, *, rows: int = 4, episodes: float = 5, counts_differ: float = 0.03, steps_alike: float = 0.3
+    view: View, *, rows: int = 4, least: float = 5, counts_differ: float = 0.03, steps_alike: float = 0.3
 ) -> Finding | None:
     """
     What: evaluations count different numbers of episodes, and episodes times mean length is the same in all of them.
@@ -274,7 +284,7 @@ def evaluation_length_biased(
     for count, length in _counted(view, rows):
         n = min(len(count), len(length))
         number, product = count.values[-n:], count.values[-n:] * length.values[-n:]
-        if n < rows or number.mean() < episodes or (number == 0).any():
+        if n < rows or number.mean() < least or (number == 0).any():
             continue
         differ = number.std() / number.mean()
         if differ > counts_differ and product.std() < steps_alike * differ * product.mean():
@@ -285,6 +295,27 @@ def evaluation_length_biased(
     if not _counted(view, rows):
         raise Missing("eval/episodes with the episodes' length")
     return None
+
+
+@rule("episodes-counted-beyond-first", about="evidence", algos=(), severity="warning", names=("episodes-begun-again",))
+def episodes_counted_beyond_first(view: View, *, rows: int = 3) -> Finding | None:
+    """
+    What: each evaluation counts more episodes than `eval.episodes` says.
+    Why: worlds that end early begin anew and are counted again, so that short episodes weigh more. Where success ends
+        an episode, the success rate is too high.
+    Known problems: only relab's own runs say how many episodes they are to play.
+    Refuted by: evaluations that were added by hand.
+    Try: count the first episode of each world and no other.
+    """
+    limit, agents = view.config.get("eval.episodes"), view.spec.get("agents")
+    if not view.history.trained_by_relab or type(limit) is not int or type(agents) is not int:
+        raise Missing("relab's own evaluations with their number of episodes")
+    played = [(to_int(row.get("step")) or 0, len(episodes(row))) for row in view.history.evals]
+    if len(played) < rows or min(n for _, n in played) <= limit * agents:
+        return None
+    most = max(n for _, n in played)
+    return Finding(f"evaluations count up to {most} episodes where {limit * agents} first ones were asked for",
+                   most / (limit * agents), played[0][0], confidence="high")  # fmt: skip
 
 
 def _counted(view: View, rows: int) -> list[tuple[Curve, Curve]]:

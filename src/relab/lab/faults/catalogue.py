@@ -209,7 +209,7 @@ FAULTS: dict[str, Fault] = {fault.name: fault for fault in (
           settings={"": {"algo.beta": "0.01"}}, envs=GANTRY),
     Fault("expectile-of-a-half", "V is not the expectile of Q that the settings say",
           {"expectile loss": tuned.of_a_half}, envs=("gantry-iql",)),
-    Fault("episodes-begun-again", "episodes times their length is one number, and the episodes are not",
+    Fault("episodes-begun-again", "more episodes than were asked for",
           {"played episodes": tuned.begun_again}, envs=("gantry-gae", "gantry-again")),
     Fault("rerollouts-for-free", "fewer steps than one for each copy",
           {"re-rollouts": tuned.for_free}, envs=("gantry-again",)),

@@ -24,9 +24,9 @@ def plan(full: bool) -> list[Step]:
         Step("seeds", "the shipped settings, seeds 40 to 44: solved when, lowest afterwards", 5 * RUN_S, steps.seeds),
         question("slow_critic", "without a slow copy that holds the critic back, or with one", 10),
         question("average", "acting weights that follow slowly, slower, or are the learned ones", 10),
-        question("parts", "one part taken out or put back at a time, two seeds each", 18),
-        question("free_bits", "free bits with the gradient passed below them, or by a clamp", 3),
-        question("return_scale", "advantages by the spread of returns, or as they are", 3),
+        question("parts", "one part taken out or put back at a time, two seeds each", 26),
+        question("free_bits", "free bits with the gradient passed below them, or by a clamp", 5),
+        question("return_scale", "advantages by the spread of returns, or as they are", 5),
         question("ratio", "1, 4 or 8 updates of the model for each of actor and critic", 6),
     ]
     more = [
