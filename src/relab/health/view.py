@@ -52,6 +52,7 @@ class View:
     reference: View | None = None
     is_parent: bool = False  # the reference is the parent, not a run the user named
     state: str = ""  # finished, running, stale, interrupted, failed, unknown
+    suspect: bool = False  # rules warn about its learning: its settings are no model for others
 
     @cached_property
     def meta(self) -> dict[str, Any]:
@@ -289,10 +290,15 @@ class View:
             raise Missing(f"{at_least} evaluations, or returns in training")
         return good
 
+    @cached_property
+    def first_update(self) -> int:
+        """The first step at which a method with a replay buffer shows an update; 0 where none does."""
+        return guess.first_update(self.history.columns) if self.algo in guess.BUFFERED else 0
+
     def low_since(self, level: float) -> int:
-        """The step from which the return lies below a level; before the first step of training nothing began."""
+        """The step from which the return lies below a level; before the first update of training nothing began."""
         good = self.course(at_least=1)
-        trained = [i for i, e in enumerate(good) if e.step > 0] or [*range(len(good))]
+        trained = [i for i, e in enumerate(good) if e.step > self.first_update] or [*range(len(good))]
         start = next((i for i in trained if all(e.mean < level for e in good[i:])), trained[-1])
         return began(self.history, self._course, good, start, level)
 
