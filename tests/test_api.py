@@ -85,13 +85,21 @@ def test_compare_splits_by_a_key_and_corrects_for_the_number_of_comparisons(tmp_
         relab.compare(tmp_path / "runs", by="algo.gamma")
 
 
-def test_the_reference_is_the_best_group_or_the_first_of_two_sets(tmp_path):
+def test_the_reference_is_the_commands(tmp_path, capsys):
     arm(tmp_path / "old", "a", [1.0, 2.0, 3.0, 4.0, 5.0], 0.1)
     arm(tmp_path / "new", "b", [11.0, 12.0, 13.0, 14.0, 15.0], 0.2)
     (best,) = relab.compare(tmp_path, by="lr").answers
     assert best.names == ("lr=0.2", "lr=0.1")
-    (declared,) = relab.compare(tmp_path / "old", tmp_path / "new").answers
-    assert declared.delta == pytest.approx(10.0)
+    arm(tmp_path / "mid", "c", [6.0, 7.0, 8.0, 9.0, 10.0], 0.3)
+    for sets in (("old", "new"), ("new", "old")):
+        (own,) = relab.compare(*(tmp_path / name for name in sets)).answers
+        assert cli.main(["compare", *(str(tmp_path / name) for name in sets), "--by", "path", "--json"]) == 0
+        (pair,) = json.loads(capsys.readouterr().out)["tasks"][0]["comparisons"]
+        assert [Path(name).name for name in own.names] == [Path(pair[key]).name for key in ("a", "b")] == ["new", "old"]
+        assert (own.delta, own.low, own.high) == (pair["delta"], pair["low"], pair["high"])
+    assert cli.main(["compare", str(tmp_path), "--by", "lr", "--json"]) == 0
+    shown = [pair["b"] for pair in json.loads(capsys.readouterr().out)["tasks"][0]["comparisons"]]
+    assert [x.names[1] for x in relab.compare(tmp_path, by="lr").answers] == shown == ["lr=0.3", "lr=0.1"], "best first"
     with pytest.raises(NotFoundError, match="must be one of the variants"):
         relab.compare(tmp_path, by="lr", reference="lr=7")
 
@@ -199,7 +207,7 @@ def test_compare_takes_two_sets_of_runs(tmp_path):
     arm(tmp_path / "b", "y", [1.0, 2.0, 3.0, 4.0, 5.5], 0.1)
     comparison = relab.compare(tmp_path / "a", tmp_path / "b")
     assert comparison.answers[0].n == (5, 5)
-    assert comparison.answers[0].delta == pytest.approx(0.1)
+    assert comparison.answers[0].delta == pytest.approx(-0.1), "against the better one, as on the command line"
 
 
 def test_curves_are_drawn_saved_and_tabled(folder, tmp_path):

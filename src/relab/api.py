@@ -20,8 +20,8 @@ from relab.base.jsonl import writing
 from relab.base.near import nearest
 from relab.base.text import plural
 from relab.comparison import answer as answers
-from relab.comparison import build, pairs
-from relab.comparison.arms import PATH, by_size
+from relab.comparison import build, declared, pairs
+from relab.comparison.arms import PATH
 from relab.comparison.task import Options, Task
 from relab.config.base import ConfigError, require
 from relab.config.views import MISSING, flatten
@@ -288,25 +288,25 @@ def compare(
 
     As `relab compare` does it: runs of one environment, one number a run at a common step, `by` a key or the end of one
     (lr), `axis` (sim_steps, updates ...) what steps count. Of an experiment's folder it answers what the experiment
-    declared, with its looks. Else every other group is held against the `reference` (of two sets the first one, of one
-    set the best group, unless you name another), at a level corrected for their number. Runs that may not be compared,
+    declared, with its looks. Else every other group is held against the `reference`, which is the command's: the best
+    with five seeds, else the best, unless you name another; in the command's order, at a level corrected for their
+    number. Of two sets each is a group, as `relab compare A B --by path` has it. Runs that may not be compared,
     of two environments say, are a ConfigError that tells why.
     """
     sets = [each if isinstance(each, Runs) else load(each) for each in (runs, other) if each is not None]
     require(other is None or by is None, "`by` splits one set of runs, but two were given")
     options = Options(PATH if other is not None else by, metric, at, level, last, smallest_effect, direction,
                       reference=reference, axis=axis)  # fmt: skip
-    plan = pairs.declared([sets[0].root]) if len(sets) == 1 and sets[0].root is not None else None
-    result = build.compare([run for each in sets for run in each], options, plan, _origins(sets))
+    plans = declared.of_runs(list(sets[0])) if len(sets) == 1 and sets[0].root is not None else []
+    result = build.compare([run for each in sets for run in each], options, plans, _origins(sets))
     lone = by is not None and len(result.apart) == 1 and not result.tasks
     require(bool(result.tasks), f"the runs do not differ in `{by}`: {result.apart[0][1]}" if lone else _refusal(result))
     notes = [*result.warnings, *result.notes, *(note for task in result.tasks for note in task.notes)]
     notes += [*(f"not compared: {label}: {reason}" for label, reason in result.apart)]
-    declared = [pair for task in result.tasks for pair in task.pairs if pair.declared]
-    if declared:
-        return Comparison([pair.answer for pair in declared], declared[0].declared, notes)
-    first = {id(run) for run in sets[0]} if other is not None and reference is None else set()
-    return Comparison([x for task in result.tasks for x in _answers(task, smallest_effect, first)], notes=notes)
+    answered = [pair for task in result.tasks for pair in task.pairs if pair.declared]
+    if answered:
+        return Comparison([pair.answer for pair in answered], answered[0].declared, notes)
+    return Comparison([x for task in result.tasks for x in _answers(task, smallest_effect)], notes=notes)
 
 
 def _ends(x: answers.Answer) -> str:
@@ -325,12 +325,10 @@ def _refusal(result: build.Result) -> str:
     return f"no two configs of these {result.runs} runs may be compared: {why or 'there is one config or none'}"
 
 
-def _answers(task: Task, smallest_effect: float, first: set[int]) -> list[answers.Answer]:
-    """Every other variant against the reference, or against the one that has runs of the first set, by their names."""
-    order = sorted(task.arms, key=lambda arm: by_size((arm.label, arm)) if "=" in arm.label else (2, 0.0, arm.label))
-    named = [arm.label for arm in order if any(id(run) in first for run in arm.runs)]
-    control = named[0] if named else task.reference.label
-    labels = [control, *(arm.label for arm in order if arm.label != control)]
+def _answers(task: Task, smallest_effect: float) -> list[answers.Answer]:
+    """Every other variant against the reference, best first as on the command line."""
+    control = task.reference.label
+    labels = [control, *(label for label in task.outcomes if label != control)]
     return pairs.against_first({label: task.outcomes[label] for label in labels}, task.measure, smallest_effect)
 
 

@@ -296,6 +296,80 @@ def test_an_experiment_is_asked_its_own_question(two, capsys):
     assert "declared (" not in other
 
 
+def as_experiment(home: Path, names: tuple[str, str], values: list[list[float]], smallest: float = 20.0) -> str:
+    """An experiment's folder as it stands once it has answered; the answer's sentence."""
+    from relab.comparison import answer as answers
+    from relab.comparison.outcomes import Outcome
+
+    arms = [[Outcome(v, i, f"{name}-s{i}") for i, v in enumerate(each)] for name, each in zip(names, values)]
+    kept = answers.answer(*arms, smallest, names=names)
+    (home / "answer.json").write_text(json.dumps({"answers": [kept.to_dict()], "looks": {names[1]: [[5, 5]]}}))
+    cells = [{"run": f"runs/{name}-s{i}", "variant": name, "seed": i, "status": "finished"}
+             for name in names for i in range(5)]  # fmt: skip
+    (home / "runs.json").write_text(json.dumps({"runs": cells}))
+    return kept.text
+
+
+LOW, HIGH = [100.0, 104, 98, 102, 96], [200.0, 210, 190, 204, 196]
+
+
+@pytest.mark.parametrize("place", ["runs", "../other", "."], ids=["among its cells", "beside it", "in its folder"])
+def test_other_runs_never_change_a_declared_answer(tmp_path, capsys, place):
+    home = tmp_path / "study" / "lr"
+    variant(home / "runs", "low", LOW, 0.001)
+    variant(home / "runs", "high", HIGH, 0.01)
+    text = as_experiment(home, ("low", "high"), [LOW, HIGH])
+    kept = text.split(",")[1:]
+    alone = data(capsys, home)["tasks"][0]["comparisons"]
+    variant(home / place, "brief", [60.0, 61.0], 0.1, curve=[20.0, 60.0])
+    for path in (home, tmp_path / "study"):
+        if path == home and place.startswith(".."):
+            continue
+        screen, document = printed(capsys, path), data(capsys, path)
+        assert all(part in screen for part in kept), "the same numbers as in answer.json"
+        assert "at step 4,000" in screen.splitlines()[0]
+        assert screen.count("that experiment lr did not make") == 1
+        pair, was = document["tasks"][0]["comparisons"][0], alone[0]
+        assert [pair[k] for k in ("delta", "low", "high", "n")] == [was[k] for k in ("delta", "low", "high", "n")]
+    together = printed(capsys, home.parent, "--by", "settings")
+    assert "at step 1,000, the common one" in together.splitlines()[0], "who asks for all of them gets the common step"
+    assert "declared (" not in together
+
+
+def test_an_experiment_takes_each_cell_as_it_ended(tmp_path, capsys):
+    """Budgets that differ by variant are part of the question: no cell is cut to the shortest."""
+    variant(tmp_path / "runs", "low", LOW, 0.001, curve=None)
+    variant(tmp_path / "runs", "high", HIGH, 0.01, curve=[20.0, 90.0, 200.0])
+    as_experiment(tmp_path, ("low", "high"), [LOW, [200.0] * 5])
+    variants = {row["label"]: row["mean"]["mid"] for row in data(capsys, tmp_path)["tasks"][0]["variants"]}
+    assert variants == {"low": 100.0, "high": 200.0}
+
+
+def test_a_part_of_an_experiment_answers_nothing(tmp_path, capsys):
+    home = tmp_path / "lr"
+    variant(home / "runs", "low", LOW, 0.001)
+    variant(home / "runs", "high", HIGH, 0.01)
+    as_experiment(home, ("low", "high"), [LOW, HIGH])
+    (tmp_path / "some").mkdir()
+    from relab import load
+    from relab.comparison import declared
+
+    runs = list(load(home))
+    assert [plan.source for plan in declared.of_runs(runs)] == ["experiment lr"]
+    assert declared.of_runs(runs[1:]) == []
+
+
+def test_two_experiments_in_a_folder_are_answered_each_from_its_own_runs(tmp_path, capsys):
+    for name, rate in (("first", 0.001), ("second", 0.002)):
+        variant(tmp_path / name / "runs", "low", LOW, rate)
+        variant(tmp_path / name / "runs", "high", HIGH, 10 * rate)
+        as_experiment(tmp_path / name, ("low", "high"), [LOW, HIGH])
+    tasks = data(capsys, tmp_path)["tasks"]
+    declared = [[pair["declared"] for pair in task["comparisons"]] for task in tasks]
+    assert declared == [["experiment first"], ["experiment second"]]
+    assert all(task["comparisons"][0]["n"] == [5, 5] for task in tasks)
+
+
 def test_tables_are_escaped(tmp_path, capsys):
     variant(tmp_path, "a|b_<i>&50%", [100.0, 104], 0.1)
     variant(tmp_path, "plain", [100.0, 105], 0.2)
@@ -463,3 +537,20 @@ def test_the_steps_of_the_evaluations_are_named_not_those_that_were_aimed_at(tmp
     text = printed(capsys, tmp_path)
     assert "at steps 5,000 to 6,000, the last up to 6,000, where the shortest ends" in text
     assert "earlier in some: b at 5,000" in text
+
+
+def test_steps_to_a_level_end_where_the_comparison_ends(tmp_path, capsys):
+    """A level that is reached behind the common step was not reached in what is compared."""
+    variant(tmp_path, "long", [100.0] * 5, 0.001, curve=[20.0, 30.0, 40.0, 50.0, 480.0])
+    variant(tmp_path, "brief", [60.0] * 5, 0.01, curve=[20.0, 60.0, 90.0])
+    rows = data(capsys, tmp_path, "--level", 400)["tasks"][0]["variants"]
+    assert {row["label"]: row["threshold"]["reached"] for row in rows} == {"long": 0, "brief": 0}
+    text = printed(capsys, tmp_path, "--level", 400)
+    assert "at step 2,000" in text.splitlines()[0]
+    assert "long not by half (0 of 5)" in text
+
+
+def test_a_mean_of_the_last_evaluations_says_how_many_there_are(tmp_path, capsys):
+    variant(tmp_path, "few", [100.0] * 2, 0.001, curve=[20.0, 60.0, 90.0, 100.0])
+    variant(tmp_path, "fewer", [60.0] * 2, 0.01, curve=[20.0, 60.0, 100.0, 40.0])
+    assert "mean of last 4: few 100" in printed(capsys, tmp_path)

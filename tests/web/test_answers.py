@@ -67,6 +67,23 @@ def test_many_configs_are_drawn_as_parallel_coordinates(tmp_path: Path, shelf_of
     assert "All configs at once" in text
 
 
+def test_the_table_and_the_parallel_coordinates_have_one_number_a_config(
+    tmp_path: Path, shelf_of: Callable[..., Served]
+) -> None:
+    """Runs of unequal length are compared at a common step: so is every number of the page."""
+    from report.made import write_run
+
+    for number in range(5):
+        curve = [20.0, 100.0 + number, 200.0 + number, 400.0 + number][: 4 if number else 3]
+        write_run(tmp_path / f"c{number}-s0", curve, 0, config={"algo": {"name": "ppo", "lr": 10.0 ** (number - 5)}})
+    served = shelf_of()
+    text = served.get("/compare/result").text
+    assert {f": {200 + number}</title>" in text for number in range(5)} == {True}
+    assert "40" + "4</title>" not in text
+    assert text.count("at step 2,000") >= 1
+    assert ", 404" not in served.get("/compare").text, "the list to choose from has no number of another step"
+
+
 def test_the_trials_of_a_sweep_come_with_what_each_axis_does(tmp_path: Path, shelf_of: Callable[..., Served]) -> None:
     from relab.base.jsonl import encode
     from report.test_sweep_page import body

@@ -136,13 +136,13 @@ def figures(args: Compare, comparison: Result) -> str:
 
 def result(args: Compare, paths: Sequence[Path]) -> Result:
     from relab.comparison.build import compare
-    from relab.comparison.pairs import declared
+    from relab.comparison.declared import below
     from relab.comparison.task import Options
 
     loaded = load(paths, args.known)
     options = Options(args.by, args.metric, args.at, args.level, args.last, args.smallest_effect, args.direction,
                       args.declare, args.leading, args.per, args.reference, args.axis)  # fmt: skip
-    comparison = compare(loaded.runs, options, declared(paths), loaded.origins)
+    comparison = compare(loaded.runs, options, below(paths, loaded.runs), loaded.origins)
     comparison.unread = loaded.gone
     return comparison
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -24,9 +25,10 @@ class Arrival(NamedTuple):
     source: str
 
 
-def of(run: Run, measure: Measure, level: float) -> Arrival | None:
-    """None for a run without a curve that tells."""
+def of(run: Run, measure: Measure, level: float, until: float = math.inf) -> Arrival | None:
+    """Up to a step; None for a run without a curve that tells."""
     (steps, values), source = _curve(run, measure.metric)
+    steps, values = steps[steps <= until], values[steps <= until]
     if not len(steps):
         return None
     sign = outcomes.DIRECTIONS[measure.direction]

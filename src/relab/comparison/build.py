@@ -11,8 +11,9 @@ import numpy as np
 from relab.base import near
 from relab.base.errors import NotFoundError
 from relab.base.text import plural
-from relab.comparison import axis, key, leading, numbers, pairs, profile, twins
+from relab.comparison import axis, declared, key, leading, numbers, pairs, profile, twins
 from relab.comparison.arms import PATH, SETTINGS, Arm, arms_of
+from relab.comparison.declared import Plan
 from relab.comparison.profile import Standing
 from relab.comparison.task import Options, Task, find_column, metric_of, task_of
 from relab.config.base import require
@@ -41,24 +42,31 @@ class Result:
 
 
 def compare(
-    runs: Sequence[Run], options: Options, plan: pairs.Plan | None = None, origins: Mapping[int, str] | None = None
+    runs: Sequence[Run], options: Options, plans: Sequence[Plan] = (), origins: Mapping[int, str] | None = None
 ) -> Result:
-    """Groups -> tasks -> variants; every number that the page shows."""
+    """Groups -> tasks -> variants; every number that the page shows.
+
+    What an experiment declared is a task of its own, answered from its own cells; the other runs are compared apart.
+    """
     runs, origins, moved = _placed(runs, options.axis, origins or {})
     groups = grouping.grouped(runs, by_name=options.by != SETTINGS)
     _check_metric(groups, options.metric)
-    plan, notes = _question(options, plan)
-    notes += moved
-    options = _with_plan(options, plan)
-    if options.by is None and _only_paths(groups, origins):
-        notes.append("no setting tells the paths apart, so each path is a variant; --by settings takes them for one")
+    plans, notes = _questions(options, plans)
+    result = Result([], [], len(runs), notes=[*notes, *moved], warnings=twins.told_apart(groups, options.by))
+    if not options.declare and options.by is None and _only_paths(groups, origins):
+        result.notes.append("no setting tells the paths apart, so each path is a variant; --by settings takes them for"
+                            " one")  # fmt: skip
         options = replace(options, by=PATH)
-    comparable, apart = _tasks(groups, options, origins)
-    notes += [*twins.taken_together(groups, options.by), *_merged(groups, options.by, origins)]
-    result = Result(comparable, apart, len(runs), notes=notes, warnings=twins.told_apart(groups, options.by))
-    _check_reference(comparable, options.reference)
-    result.facts = key.spread_of(groups, comparable[0].measure.metric if comparable else "")
-    _declare(result, plan, options)
+    rest = groups
+    for plan in [plan for plan in plans if plan.protocol]:
+        own, rest = _of_plan(rest, plan)
+        _answered(result, own, options, plan, origins)
+    others = len(result.tasks)
+    _answered(result, rest, options, next((plan for plan in plans if not plan.protocol), None), origins)
+    _say_apart(result, [plan for plan in plans if plan.protocol], rest, others)
+    result.notes += [*twins.taken_together(groups, options.by), *_merged(groups, options.by, origins)]
+    _check_reference(result.tasks, options.reference)
+    result.facts = key.spread_of(groups, result.tasks[0].measure.metric if result.tasks else "")
     _finish(result, options)
     return result
 
@@ -117,16 +125,58 @@ def _tasks(
     return comparable, apart
 
 
-def _question(options: Options, plan: pairs.Plan | None) -> tuple[pairs.Plan, list[str]]:
-    """What was declared: on the command line, else by the experiment whose runs these are, if it is asked its own."""
-    if options.declare or plan is None:
-        return pairs.parse(options.declare), []
-    if _otherwise(options, plan):
-        return pairs.Plan(), [f"not as {plan.source} asks it, so nothing here is declared"]
-    return plan, []
+def _answered(
+    result: Result, groups: Sequence[Group], options: Options, plan: Plan | None, origins: Mapping[int, str]
+) -> None:
+    """Some of the groups: their tasks, what stays apart, and the comparisons that were declared of them."""
+    if not groups:
+        return
+    members = [run for group in groups for run in group.runs]
+    options = _with_plan(options, plan, members) if plan else options
+    tasks, apart = _tasks(groups, options, origins)
+    part = Result(tasks, apart, len(members))
+    _declare(part, plan, options)
+    result.tasks += part.tasks
+    result.apart += part.apart
+    result.notes += part.notes
 
 
-def _otherwise(options: Options, plan: pairs.Plan) -> bool:
+def _of_plan(groups: Sequence[Group], plan: Plan) -> tuple[list[Group], list[Group]]:
+    """The cells of an experiment, and all other runs: groups that hold both are divided, and keep their names."""
+    mine = {id(run) for run in plan.members([run for group in groups for run in group.runs])}
+    parts: tuple[list[Group], list[Group]] = [], []
+    for group in groups:
+        for part, chosen in zip(parts, (True, False)):
+            runs = [run for run in group.runs if (id(run) in mine) is chosen]
+            part.extend([Group(group.key, runs, group.label)] if runs else [])
+    return parts
+
+
+def _say_apart(result: Result, plans: Sequence[Plan], rest: Sequence[Group], before: int) -> None:
+    """Runs that no experiment made have no part in what it declared: said in one line."""
+    if not plans or not rest:
+        return
+    whose = ", ".join(plan.source for plan in plans)
+    lone = {group.label for group in rest} & {label for label, _ in result.apart}
+    result.apart = [each for each in result.apart if each[0] not in lone]
+    runs = plural(sum(len(group.runs) for group in rest), "run")
+    some = ", ".join(group.label for group in rest[:3]) + (f" and {len(rest) - 3} more" if len(rest) > 3 else "")
+    done = "compared apart" if len(result.tasks) > before else "left out"
+    result.notes.insert(0, f"{runs} that {whose} did not make ({some}): {done};"
+                           " --by settings compares all, with nothing declared")  # fmt: skip
+
+
+def _questions(options: Options, plans: Sequence[Plan]) -> tuple[list[Plan], list[str]]:
+    """What was declared: on the command line, else by the experiments whose runs these are, if asked their own."""
+    if options.declare:
+        return [declared.parse(options.declare)], []
+    otherwise = [plan for plan in plans if _otherwise(options, plan)]
+    sources = ", ".join(plan.source for plan in otherwise)
+    notes = [f"not as {sources} asks it, so nothing here is declared"] if otherwise else []
+    return [plan for plan in plans if plan not in otherwise], notes
+
+
+def _otherwise(options: Options, plan: Plan) -> bool:
     """Whether the command line asks for another number than the experiment declared."""
     typed = {"metric": options.metric, "at": options.at, "m": options.last, "reach": options.level,
              "direction": options.direction, "smallest_effect": options.smallest_effect or None}  # fmt: skip
@@ -137,20 +187,21 @@ def _otherwise(options: Options, plan: pairs.Plan) -> bool:
     )
 
 
-def _with_plan(options: Options, plan: pairs.Plan) -> Options:
+def _with_plan(options: Options, plan: Plan, runs: Sequence[Run]) -> Options:
     """An experiment has said how its runs become numbers."""
-    declared = plan.protocol
-    if declared is None:
+    how = plan.protocol
+    if how is None:
         return options
-    named = options.metric or declared.at == "success_rate"
+    named = options.metric or how.at == "success_rate"
     return replace(
         options,
-        metric=options.metric if named else declared.metric,
-        at=options.at or declared.at,
-        last=options.last or declared.m or 3,
-        level=options.level if options.level is not None else declared.reach,
-        direction=options.direction or declared.direction,
-        smallest_effect=options.smallest_effect or declared.smallest_effect or 0.0,
+        metric=options.metric if named else how.metric,
+        at=options.at or how.at,
+        last=options.last or how.m or 3,
+        level=options.level if options.level is not None else how.reach,
+        direction=options.direction or how.direction,
+        smallest_effect=options.smallest_effect or how.smallest_effect or 0.0,
+        ended=plan.ended(runs),
     )
 
 
@@ -203,13 +254,13 @@ def _text(value: Any) -> str:
 # ---- Comparisons
 
 
-def _declare(result: Result, plan: pairs.Plan | None, options: Options) -> None:
+def _declare(result: Result, plan: Plan | None, options: Options) -> None:
     """The declared comparisons, corrected together over all tasks; then every variant against the reference."""
-    declared = _declared_items(result, plan) if plan else []
-    items = [item for _, item in declared]
-    protocol = plan.protocol if plan else None
-    tested = pairs.repeat(items, plan, protocol) if plan and protocol else pairs.test(items, options.smallest_effect)
-    for (task, _), pair in zip(declared, tested):
+    items = _declared_items(result, plan) if plan else []
+    chosen = [item for _, item in items]
+    how = plan.protocol if plan else None
+    tested = pairs.repeat(chosen, plan, how) if plan and how else pairs.test(chosen, options.smallest_effect)
+    for (task, _), pair in zip(items, tested):
         task.pairs.append(pair)
     for task in result.tasks:
         shown = {frozenset((p.a, p.b)) for p in task.pairs}
@@ -219,12 +270,14 @@ def _declare(result: Result, plan: pairs.Plan | None, options: Options) -> None:
         task.notes += [] if task.measure.at == "first_step_reaching" else list(unseen)
 
 
-def _declared_items(result: Result, plan: pairs.Plan) -> list[tuple[Task, pairs.Item]]:
+def _declared_items(result: Result, plan: Plan) -> list[tuple[Task, pairs.Item]]:
     """A declared pair on every task that has both variants; a slip of the pen is an error that lists the names."""
     labels = [label for task in result.tasks for label in task.outcomes]
     items: list[tuple[Task, pairs.Item]] = []
     for worse, better in plan.pairs:
-        both = [(task, a, b) for task in result.tasks for a, b in [_both(task, worse, better)] if a and b and a != b]
+        both = [
+            (task, a, b) for task in result.tasks for a, b in [_both(task, worse, better, plan)] if a and b and a != b
+        ]
         if not both and plan.protocol:
             result.notes.append(f"declared by {plan.source}, but not among these runs: {better} against {worse}")
         require(bool(both) or plan.protocol is not None, f"--declare names {better!r} and {worse!r}, which must be two"
@@ -233,9 +286,16 @@ def _declared_items(result: Result, plan: pairs.Plan) -> list[tuple[Task, pairs.
     return items
 
 
-def _both(task: Task, worse: str, better: str) -> tuple[str | None, str | None]:
+def _both(task: Task, worse: str, better: str, plan: Plan) -> tuple[str | None, str | None]:
+    """The arms that are meant: by the cells that they are made of, else by name."""
+    cells: dict[str, set[str]] = {}
+    for arm in task.arms:
+        for run in arm.runs:
+            cells.setdefault(plan.variant_of(run), set()).add(arm.label)
     labels = list(task.outcomes)
-    return pairs.match(worse, labels), pairs.match(better, labels)
+    known = (next(iter(own)) if len(own := cells.get(name, set())) == 1 else None for name in (worse, better))
+    a, b = (label or pairs.match(name, labels) for label, name in zip(known, (worse, better)))
+    return a, b
 
 
 def _finish(result: Result, options: Options) -> None:

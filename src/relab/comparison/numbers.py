@@ -61,12 +61,17 @@ def common_step(arms: Sequence[Sequence[Run]], metric: str) -> tuple[float, bool
     """
     typical = sorted(length for arm in arms if math.isfinite(length := arm_length(arm, metric)))
     if not typical:  # every run stopped at its level: each is compared where it stopped
-        return max((float(c.steps[-1]) for arm in arms for r in arm if (c := column_of(r, metric))), default=0.0), False
+        return furthest([run for arm in arms for run in arm], metric), False
     usual = typical[len(typical) // 2]
     whole = [length for length in typical if length >= STUNTED * usual]
     counted = whole if len(typical) - len(whole) < FEW_ARMS * len(typical) else typical
     shortest, longest = min(counted), max(counted)
     return (shortest, True) if shortest < (1 - ALIKE) * longest else (longest, False)
+
+
+def furthest(runs: Sequence[Run], metric: str) -> float:
+    """The last step that any of them has."""
+    return max((float(c.steps[-1]) for run in runs if (c := column_of(run, metric)) is not None), default=0.0)
 
 
 def arm_length(arm: Sequence[Run], metric: str) -> float:
@@ -221,6 +226,7 @@ class Peak(NamedTuple):
     last: float  # mean of the last m
     bias: float  # how much higher than the truth the best of k is by chance alone; NaN where the noise is unknown
     k: int
+    m: int = 1  # evaluations that there are, at most as many as were wanted
 
 
 def peak(run: Run, metric: str, m: int, sign: int, step: float = math.inf) -> Peak | None:
@@ -234,9 +240,9 @@ def peak(run: Run, metric: str, m: int, sign: int, step: float = math.inf) -> Pe
     near = values[best] - values <= NEAR * np.hypot(errors, errors[best])
     near[best] = True
     if not np.isfinite(errors[near]).all():
-        return Peak(*ends, math.nan, 0)
+        return Peak(*ends, math.nan, 0, min(m, len(points)))
     k = int(near.sum())
-    return Peak(*ends, float(np.sqrt(np.mean(errors[near] ** 2))) * expected_maximum(k), k)
+    return Peak(*ends, float(np.sqrt(np.mean(errors[near] ** 2))) * expected_maximum(k), k, min(m, len(points)))
 
 
 @lru_cache(maxsize=1024)

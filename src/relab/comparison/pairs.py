@@ -3,26 +3,22 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from pathlib import Path
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from relab import stats
 from relab.base.documents import Document
-from relab.base.jsonl import RecordError, read_json
 from relab.comparison import answer as answers
 from relab.comparison import wording
+from relab.comparison.declared import Plan, Protocol
 from relab.comparison.numbers import LEAST, Measure, finite, improvement
 from relab.comparison.outcomes import Outcome
-from relab.config.base import require
 
 Outcomes = Mapping[str, Sequence[Outcome]]
 ALPHA = 0.05
-DECLARED = re.compile(r"^\s*(?P<better>.+?)\s*>\s*(?P<worse>.+?)\s*$")
 
 
 @dataclass
@@ -53,61 +49,6 @@ class Pair:
             "verdict": self.verdict or None, "p": self.p, "p_holm": self.adjusted, "notes": x.notes,
             "seeds_needed": list(self.needed) if self.needed else None,
         }  # fmt: skip
-
-
-@dataclass(frozen=True)
-class Protocol:
-    """How an experiment compares its runs, as its answer.json says; what that leaves open is None."""
-
-    metric: str | None
-    at: str | None
-    direction: str | None
-    smallest_effect: float | None
-    m: int | None
-    reach: float | None
-    paired: bool
-    looks: Document  # variant -> seeds at its earlier looks
-    declared: int | list[int] | None = None  # looks: how many, or at how many seeds each
-
-
-@dataclass
-class Plan:
-    """What was declared: pairs (worse, better) by name, and how an experiment asks, where one does."""
-
-    pairs: list[tuple[str, str]] = field(default_factory=list)
-    source: str = "--declare"
-    protocol: Protocol | None = None
-
-
-def parse(declared: Sequence[str]) -> Plan:
-    """ "A>B" claims that A is better than B."""
-    matches = [DECLARED.match(text) for text in declared]
-    for text, match in zip(declared, matches):
-        require(match is not None, f"--declare takes 'A>B', A being the one said to be better, but got {text!r}")
-    return Plan([(m["worse"], m["better"]) for m in matches if m])
-
-
-def declared(paths: Sequence[Path]) -> Plan | None:
-    """What the experiment declared, where the runs of one are compared."""
-    return of_experiment(paths[0]) if len(paths) == 1 else None
-
-
-def of_experiment(path: Path) -> Plan | None:
-    """The comparisons of an experiment's answer.json, in its folder or the one above its runs."""
-    for folder in (path, path.parent):
-        try:
-            body = read_json(folder, "answer.json") if (folder / "answer.json").is_file() else {}
-        except (RecordError, OSError):
-            continue
-        rows = [x for x in body.get("answers", ()) if isinstance(x, dict) and len(x.get("names") or ()) == 2]
-        if rows:
-            first = rows[0]
-            how = {key: first.get(key) for key in ("metric", "at", "direction", "smallest_effect", "m", "reach")}
-            paired = str(first.get("method")).startswith(wording.WITHIN)
-            protocol = Protocol(**how, paired=paired, looks=body.get("looks") or {}, declared=first.get("looks"))
-            names = [(str(x["names"][0]), str(x["names"][1])) for x in rows]
-            return Plan(names, f"experiment {folder.name}", protocol)
-    return None
 
 
 def match(name: str, labels: Sequence[str]) -> str | None:

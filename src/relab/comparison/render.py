@@ -290,9 +290,10 @@ def _peaks(task: Task, verbose: bool = False) -> list[str]:
     rows = [row for row in task.variants if row.peak]
     if not rows:
         return []
-    said = [f"{short(row.label)} {number(p.peak)}{_chance(p)} / {number(p.final)} /"
-            f" {number(p.last)}" for row in rows if (p := row.peak)]  # fmt: skip
-    return _listed("peak / final / mean of last 5", said, verbose)
+    usual = max(row.peak.m for row in rows if row.peak)
+    said = [f"{short(row.label)} {number(p.peak)}{_chance(p)} / {number(p.final)} / {number(p.last)}"
+            f"{f' (of {p.m})' if p.m < usual else ''}" for row in rows if (p := row.peak)]  # fmt: skip
+    return _listed(f"peak / final / mean of last {usual}", said, verbose)
 
 
 def _chance(p: Peak) -> str:

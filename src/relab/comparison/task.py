@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -31,6 +32,7 @@ from relab.runs.sentences import spread_words
 from relab.runs.verdict import RETURNS, is_return
 
 FULL = 0.01  # of the way from random to the ceiling: this close to it is at it
+LAST = 5  # evaluations in the mean beside a peak, where there are as many
 MOST_WAY = 0.9  # of the way from the start to the best mean: the level offered where none is known
 
 
@@ -50,6 +52,7 @@ class Options:
     per: str | None = None
     reference: str | None = None
     axis: str | None = None  # what steps count; None: as the runs have it
+    ended: frozenset[Path] | None = None  # of an experiment: the runs that count as they ended, however long each is
 
 
 @dataclass(frozen=True)
@@ -119,10 +122,14 @@ def find_column(run: Run, metric: str) -> str | None:
 def task_of(arms: list[Arm], metric: str, options: Options) -> Task:
     runs = [run for arm in arms for run in arm.runs]
     step, beyond = numbers.common_step([arm.runs for arm in arms], metric)
+    if options.ended is not None:
+        step, beyond = numbers.furthest(runs, metric), False
     level = level_of(arms, metric, options.level)
     measure = measure_of(arms, metric, options, level)
     measure = measure._replace(bounds=bounds_at(runs[0].history, measure.at, measure.metric))
-    outcomes = {arm.label: [numbers.outcome(run, measure, step, beyond) for run in arm.runs] for arm in arms}
+    ended = options.ended or frozenset()
+    outcomes = {arm.label: [numbers.outcome(run, measure, 0 if run.history.folder in ended else step, beyond)
+                            for run in arm.runs] for arm in arms}  # fmt: skip
     for arm in arms:
         outcomes[arm.label] = [replace(x, part=part) for x, part in zip(outcomes[arm.label], arm.parts, strict=True)]
     task = Task(_env(runs[0]), measure, step, beyond, arms, outcomes, level=level, axis=options.axis)
@@ -286,7 +293,8 @@ def _threshold(task: Task, arm: Arm) -> Threshold | None:
     """How soon the level was reached, runs that never did being censored where they ended."""
     if task.level is None:
         return None
-    arrivals = [x for run in arm.runs if (x := arrival.of(run, task.measure, task.level[0])) is not None]
+    until = task.step if task.beyond and task.measure.at != "first_step_reaching" else math.inf
+    arrivals = [x for run in arm.runs if (x := arrival.of(run, task.measure, task.level[0], until)) is not None]
     if not arrivals:
         return None
     times, reached = np.array([x.step for x in arrivals]), np.array([x.reached for x in arrivals])
@@ -300,11 +308,11 @@ def _peak(task: Task, arm: Arm) -> numbers.Peak | None:
     whole = [
         run for run, x in zip(arm.runs, task.outcomes[arm.label]) if math.isfinite(x.value)
     ]  # none that was killed
-    peaks = [p for run in whole if (p := numbers.peak(run, task.measure.metric, 5, sign, until)) is not None]
+    peaks = [p for run in whole if (p := numbers.peak(run, task.measure.metric, LAST, sign, until)) is not None]
     if not peaks:
         return None
     peak, final, last, bias = (float(np.mean([p[i] for p in peaks])) for i in range(4))
-    return numbers.Peak(peak, final, last, bias, max(p.k for p in peaks))
+    return numbers.Peak(peak, final, last, bias, max(p.k for p in peaks), min(p.m for p in peaks))
 
 
 def _noise(task: Task, arm: Arm) -> Noise | None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from relab.advise.tried import Tried
 from relab.base import blame
-from relab.comparison import build, pairs
+from relab.comparison import build, declared
 from relab.comparison.task import Options
 from relab.formats.read.find import LoadedRuns, find, load_all
 from relab.formats.read.hints import Hints
@@ -42,7 +42,7 @@ def content(
     groups = grouping.grouped(runs.runs)
     swept = [folder for folder in folders if sweep_page.build(folder)]  # its page compares the trials, and apart from
     if len(groups) > 1 and not swept:  # the seeds that chose the winner those that did not
-        compared = build.compare(runs.runs, Options(), pairs.declared(folders), runs.origins)
+        compared = build.compare(runs.runs, Options(), declared.below(folders, runs.runs), runs.origins)
         facts = replace(facts, more=comparison_page.sections(compared, groups))
     return replace(facts, groups=groups)
 

@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
 from relab.base.jsonl import RecordError, read_json
@@ -254,9 +255,11 @@ def experiment_answer(path: Path) -> str | None:
 
 
 def answers(path: Path) -> Answers | None:
-    """Those of answer.json in the folder, or beside a folder `runs`."""
+    """Those of answer.json in the folder, beside a folder `runs`, or of the only experiment in the folder."""
     folder = path.resolve()
-    for place in (folder, folder.parent) if folder.name == "runs" else (folder,):
+    inside = [place.parent for place in islice(folder.glob("*/answer.json"), 2)]
+    places = (folder, folder.parent) if folder.name == "runs" else (folder, *(inside if len(inside) == 1 else ()))
+    for place in places:
         try:
             document = read_json(place, "answer.json")
             texts = [str(answer["text"]) for answer in document["answers"]]

@@ -18,7 +18,7 @@ from relab.base import limits
 from relab.base.documents import Document
 from relab.base.enclosed import RecordError, own
 from relab.base.errors import NotFoundError
-from relab.comparison import build, pairs
+from relab.comparison import build, declared, pairs
 from relab.comparison.task import Options
 from relab.config import layers
 from relab.config.base import require
@@ -30,7 +30,6 @@ from relab.notebook import log, references
 from relab.notebook.words import words
 from relab.report import words as names
 from relab.runs import grouping, moves
-from relab.web.comparing import plan_of
 from relab.web.examining import loaded
 
 MOST = 30  # experiments that are asked for what comes next
@@ -144,7 +143,7 @@ def stale(root: str, logs: Sequence[str]) -> list[Document]:
 def apart(root: str, sources: Sequence[Source]) -> list[Document]:
     """Pairs of configs whose difference is clear of zero, declared or not; said as `relab compare` says them."""
     runs = [grouping.of_loaded(each, each.name) for each in loaded(root, sources).runs]
-    result = build.compare(runs, Options(), plan_of(root, sources))
+    result = build.compare(runs, Options(), declared.of_runs(runs))
     return [row for task in result.tasks for pair in task.pairs if (row := _clear(task.env, pair))]
 
 

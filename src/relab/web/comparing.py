@@ -6,17 +6,17 @@ Called in the desk's process. The pictures are the report's, in the colours that
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 
 from relab.base.documents import Document
-from relab.comparison import build, pairs, render, tables
+from relab.comparison import build, declared, render, tables
 from relab.comparison.build import Result
 from relab.comparison.task import Options, Task
 from relab.formats.read.source import Source
 from relab.report import pictures, svg_pictures, words
 from relab.report.changes import config_changes
 from relab.report.first import shortened
-from relab.runs import grouping, moves
+from relab.runs import grouping
+from relab.web import parallel
 from relab.web.examining import loaded
 
 
@@ -26,7 +26,7 @@ def compared(root: str, sources: Sequence[Source], places: Sequence[int], option
     colour = {(str(source.path), source.key): place for source, place in zip(sources, places, strict=True)}
     runs = [grouping.of_loaded(each, each.name) for each in read.runs]
     by_run = {id(run): colour[str(each.source.path), each.source.key] for run, each in zip(runs, read.runs)}
-    result = build.compare(runs, options, plan_of(root, sources))
+    result = build.compare(runs, options, declared.of_runs(runs))
     result.unread = [f"{source.name}: {why}" for source, why in read.broken]
     return {
         "tasks": [_task(task, result, by_run) for task in result.tasks],
@@ -38,13 +38,6 @@ def compared(root: str, sources: Sequence[Source], places: Sequence[int], option
     }  # fmt: skip
 
 
-def plan_of(root: str, sources: Sequence[Source]) -> pairs.Plan | None:
-    """What was declared before the runs, where all of them are of one experiment."""
-    homes = {moves.experiment_of(source.folder) for source in sources}
-    home = homes.pop() if len(homes) == 1 else None
-    return pairs.declared([home if home is not None else Path(root)])
-
-
 def _task(task: Task, result: Result, places: dict[int, int]) -> Document:
     head, rows = tables.cells(task)
     code, name = task.measure.metric, words.metric(task.measure.metric)
@@ -54,15 +47,15 @@ def _task(task: Task, result: Result, places: dict[int, int]) -> Document:
         "caption": f"{name}{render.step_text(task)}; mean over seeds, t interval widened for skewness",
         "sentence": sentence(task), "detail": detail(task), "lines": details, "notes": list(dict.fromkeys(task.notes)),
         "figures": [svg_pictures.draw(picture) for picture in pictures.of_task(task, places)],
-        "places": [places.get(id(arm.runs[0]), 0) for arm in task.arms],
+        "parallel": parallel.draw(task), "places": [places.get(id(arm.runs[0]), 0) for arm in task.arms],
     }  # fmt: skip
 
 
 def sentence(task: Task) -> str:
     """The first thing to read: the answer of what was declared; else who stands first, and that nothing was tested."""
-    declared = [shortened(words.in_text(pair.answer.text))[0] for pair in task.pairs if pair.declared]
-    if declared:
-        return " ".join(declared)
+    answers = [shortened(words.in_text(pair.answer.text))[0] for pair in task.pairs if pair.declared]
+    if answers:
+        return " ".join(answers)
     best = task.variants[0]
     few = min(row.mean.n for row in task.variants)
     limit = (

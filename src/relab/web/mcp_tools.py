@@ -112,7 +112,7 @@ class Bench:
     def compare(self, paths: Sequence[str] = (), by: str = "", metric: str = "", smallest_effect: float = 0.0,
                 detail: bool = False) -> str:  # fmt: skip
         from relab.comparison import build, render
-        from relab.comparison.pairs import declared
+        from relab.comparison.declared import below
         from relab.comparison.task import Options
         from relab.runs import together
 
@@ -121,7 +121,7 @@ class Bench:
         words = dict(zip(places, paths or [""]))
         read = together.below(places, lambda path: self.load(words[path])[1])
         options = Options(by or None, metric or None, smallest_effect=smallest_effect)
-        result = build.compare(read.runs, options, declared(places), read.origins)
+        result = build.compare(read.runs, options, below(places, read.runs), read.origins)
         result.unread = read.gone
         text = render.text(result, detail).replace("(-v", "(detail=true")
         return answer(text.split("\n"), "compare fewer paths, or name a setting with by")

@@ -1,5 +1,5 @@
 """How do many configs look at once? Parallel coordinates: an upright for each setting that varies, a line for each
-group, shaded by what it came to. SVG text, no scripts."""
+variant of a comparison, shaded by the number that its table has. SVG text, no scripts."""
 
 from __future__ import annotations
 
@@ -10,26 +10,26 @@ from typing import Any
 
 from relab.base.numbers import is_number
 from relab.base.text import number
-from relab.config.views import MISSING
+from relab.comparison.task import Task
+from relab.comparison.variant import Variant
 from relab.report import words
 from relab.report.svg_scale import GREY, drawing
 from relab.runs import naming
-from relab.runs.seeds import SeedGroup
 
 WIDTH, HEIGHT, TOP, FOOT, SIDE = 960, 330, 44, 300, 70
-MOST_AXES, MOST_LINES, MOST_TICKS = 7, 600, 9
+MOST_AXES, MOST_LINES, MOST_TICKS, FEWEST = 7, 600, 9, 4
 LOW, HIGH = (86, 180, 233), (213, 94, 0)  # two of the palette's colours: apart for every eye
 
 
-def draw(groups: Sequence[SeedGroup]) -> str:
-    """Empty where fewer than three groups differ in a setting."""
-    keys = [key for key in naming.differing([group.settings for group in groups]) if not naming.INCIDENTAL.search(key)]
-    known = [group for group in groups if group.mean.n][:MOST_LINES]
-    if len(known) < 3 or not keys:
+def draw(task: Task) -> str:
+    """Empty where fewer than four variants differ in a setting."""
+    keys = [key for key in task.keys if not naming.INCIDENTAL.search(key)]
+    known = [row for row in task.variants if row.mean.n and math.isfinite(row.mean.mid)][:MOST_LINES]
+    if len(known) < FEWEST or not keys:
         return ""
-    axes = [[group.settings.get(key, MISSING) for group in known] for key in keys[: MOST_AXES - 1]]
-    outcome = [group.mean.mid for group in known]
-    names = [*(key.rpartition(".")[2] for key in keys[: MOST_AXES - 1]), words.metric(known[0].metric)]
+    axes = [[row.settings.get(key) for row in known] for key in keys[: MOST_AXES - 1]]
+    outcome = [row.mean.mid for row in known]
+    names = [*(key.rpartition(".")[2] for key in keys[: MOST_AXES - 1]), words.metric(task.measure.metric)]
     columns: list[Sequence[Any]] = [*axes, outcome]
     xs = [SIDE + i * (WIDTH - 2 * SIDE) / (len(columns) - 1) for i in range(len(columns))]
     heights = [_heights(column) for column in columns]
@@ -61,17 +61,17 @@ def _heights(column: Sequence[Any]) -> tuple[list[float], list[tuple[float, str]
             else marks
         )
         return heights, [(at, number(v)) for v, at in dict(thin).items()]
-    texts = ["–" if v is MISSING else naming.shown(v) for v in column]
+    texts = ["–" if v is None else naming.shown(v) for v in column]
     levels = sorted(set(texts))
     gap = (FOOT - TOP) / max(len(levels) - 1, 1)
     place = {text: FOOT - i * gap for i, text in enumerate(levels)}
     return [place[text] for text in texts], [(at, text[:16]) for text, at in place.items()]
 
 
-def _line(group: SeedGroup, heights: Sequence[float], xs: Sequence[float], share: float) -> str:
+def _line(row: Variant, heights: Sequence[float], xs: Sequence[float], share: float) -> str:
     tone = "#" + "".join(f"{round(a + (b - a) * share):02x}" for a, b in zip(LOW, HIGH))
     path = "L".join(f"{x:.1f} {y:.1f}" for x, y in zip(xs, heights))
-    title = f"<title>{escape(group.label)}: {escape(number(group.mean.mid))}</title>"
+    title = f"<title>{escape(row.label)}: {escape(number(row.mean.mid))}</title>"
     return f'<path class="way" d="M{path}" fill="none" stroke="{tone}" stroke-width="1.6" opacity=".75">{title}</path>'
 
 

@@ -6,7 +6,6 @@ import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
-from markupsafe import Markup
 from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import QueryParams
 from starlette.requests import Request
@@ -19,7 +18,7 @@ from relab.report import render as report
 from relab.report import sweep_page
 from relab.runs.seeds import SeedGroup
 from relab.web import bench as benches
-from relab.web import comparing, parallel, render
+from relab.web import comparing, render
 from relab.web.bench import Bench
 from relab.web.watching import sources
 
@@ -64,12 +63,9 @@ async def result(request: Request) -> Response:
 
     document = await asyncio.wrap_future(answer)
     swept = await run_in_threadpool(sweep_of, groups)
-    drawn = Markup(parallel.draw(groups)) if len(groups) > 3 else Markup("")
     maps = report.sweep_figures(swept)
     return HTMLResponse(
-        render.page(
-            "compared.html", result=document, parallel=drawn, sweep=swept, maps=maps, command=command(bench, groups)
-        )
+        render.page("compared.html", result=document, sweep=swept, maps=maps, command=command(bench, groups))
     )
 
 
