@@ -23,6 +23,7 @@ from relab.base.jsonl import RecordError
 from relab.base.numbers import is_number
 from relab.base.places import address
 from relab.base.text import number
+from relab.config import stretch
 from relab.health.chain import lead
 from relab.health.examine import Report
 from relab.health.foreign import setting_name
@@ -152,7 +153,9 @@ class Search:
             steps = view.config.get("total_steps")
             if type(steps) is int:
                 remedy = Remedy({"total_steps": (steps, 2 * steps)}, "twice as many")
-                proposal = self.make(view, remedy, "still-improving", f"still-improving: {rise}")
+                slower = stretch.sentence(view.config, steps, 2 * steps, "this run")
+                why = f"still-improving: {rise}{f'; with twice the steps {slower}' if slower else ''}"
+                proposal = self.make(view, remedy, "still-improving", why)
                 if proposal is not None:
                     return proposal
         return None
