@@ -231,12 +231,32 @@ def test_a_proposal_is_edited_checked_and_queued(sick: Served) -> None:
     assert "1 waiting" in sick.get("/today").text
 
 
-def test_a_refused_proposal_is_not_shown_again_until_undone(sick: Served) -> None:
+def test_a_refused_proposal_no_longer_waits_until_undone(sick: Served) -> None:
     wanted = proposed(sick)
     assert sick.act("refuse", {"id": wanted}).status_code == 200
-    assert wanted not in sick.get("/notebook/more").text
+    text = sick.get("/notebook/more").text
+    assert wanted not in text
+    assert "<b>rejected</b> diverged: algo.lr" in text
     sick.act("undo", {})
-    assert wanted in sick.get("/notebook/more").text
+    text = sick.get("/notebook/more").text
+    assert wanted in text
+    assert "rejected" not in text
+
+
+def test_what_was_decided_is_still_there_after_a_reload(sick: Served, shelf_of: Callable[..., Served]) -> None:
+    wanted = proposed(sick)
+    assert sick.act("approve", {"id": wanted}).status_code == 200
+    (path,) = sick.root.rglob(proposal.FILE)
+    for served in (sick, shelf_of()):
+        text = unescape(served.get("/notebook/more").text)
+        assert f'data-id="{wanted}"' not in text, "it no longer waits"
+        assert "<b>approved</b> diverged: algo.lr" in text
+        assert f"written to {path.relative_to(sick.root)}; relab train" in text
+        assert "Proposals that wait" not in served.get("/today/more").text
+
+
+def test_a_proposal_that_nobody_made_is_not_decided(sick: Served) -> None:
+    assert sick.act("refuse", {"id": "0" * 12}).status_code == 404
     assert sick.act("approve", {"id": "0" * 12}).status_code == 404
 
 

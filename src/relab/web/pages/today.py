@@ -134,7 +134,7 @@ async def more(request: Request) -> Response:
     )
     for pair in pairs:
         pair["new"] = key_of(pair) not in seen.apart and bool(seen.at)
-    waiting = [each for each in advice if each["id"] and each["id"] not in seen.refused]
+    waiting = [each for each in advice if each["id"] and each["id"] not in seen.decided]
     return HTMLResponse(render.page("today_more.html", pairs=pairs[:20], proposals=waiting))
 
 
