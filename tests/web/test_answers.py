@@ -48,6 +48,15 @@ def test_what_cannot_be_compared_is_said_with_its_reason(tmp_path: Path, shelf_o
     assert "Not compared, and why" in text
 
 
+def test_the_headline_says_which_configs_have_few_seeds(tmp_path: Path, shelf_of: Callable[..., Served]) -> None:
+    for name, seeds, lr in (("good", 5, "0.1"), ("second", 5, "0.2"), ("brief", 2, "0.3")):
+        for seed in range(seeds):
+            made_up.run(tmp_path / f"{name}-s{seed}", {"good": 300.0, "second": 200.0, "brief": 100.0}[name] + seed,
+                        seed=seed, algo__lr=lr)  # fmt: skip
+    text = shelf_of().get("/compare/result").text
+    assert "(not declared beforehand, so exploratory; brief: under five seeds)" in text
+
+
 @pytest.mark.parametrize("bad", ["at=nonsense", "metric=nothing", "g=nobody"])
 def test_a_question_without_an_answer_is_an_error_in_words(served: Served, bad: str) -> None:
     assert served.get(f"/compare/result?{bad}").status_code in (400, 404)

@@ -163,6 +163,42 @@ def hostile(tmp_path: Path, shelf_of: Callable[..., Served]) -> Served:
     return served
 
 
+def test_the_card_and_the_mark_of_a_finding_have_one_beginning(tmp_path: Path, shelf_of: Callable[..., Served]) -> None:
+    """The earliest of the seeds that have it, whichever of them is listed first."""
+    from relab.web.examining import examined
+    from relab.web.watching import Health, sources
+
+    for seed in range(5):
+        made_up.run(tmp_path / f"a-s{seed}", 100.0, seed=seed)
+    served = shelf_of()
+    (group,) = served.bench.shelf.every()
+    document = examined(str(served.root), sources(served.bench.shelf, group.runs))
+    card = dict.fromkeys(("message", "meaning", "refuted_by", "confidence", "explained_by", "check", "spark"), "")
+    card |= {"slug": "made-up", "severity": "warning", "evidence": [], "reference": None, "tries": [], "new": False}
+    steps = {"a-s0": 3000, "a-s1": 1000, "a-s4": None}
+    findings = [card | {"run": run, "where": run, "onset": step and {"axis": "x", "step": step}}
+                for run, step in steps.items()]  # fmt: skip
+    served.bench.watcher.health = Health({**document, "findings": findings}, "done")
+    assert "since step 1,000 (earliest of 2 of 5 seeds)" in served.get(f"/group/{group.key}").text
+    (mark,) = served.get(f"/api/curve?g={group.key}&metric=eval/return_det").json()["findings"]
+    assert mark["x"] == 1000
+
+
+def test_a_config_has_one_colour_on_every_page_and_in_the_report(
+    tmp_path: Path, shelf_of: Callable[..., Served]
+) -> None:
+    from relab.report.first import colour_places
+    from relab.runs import grouping
+
+    for env in ("cartpole", "pendulum"):
+        for lr in ("0.001", "0.01"):
+            made_up.run(tmp_path / f"{env}-{lr}" / "x", 100.0 if env == "cartpole" else -100.0, env=env, algo__lr=lr)
+    groups = grouping.load(tmp_path)
+    colours = colour_places(groups)
+    report = {group.runs[0].name: colours[id(group)] for group in groups}
+    assert {group.runs[0].name: group.place for group in shelf_of().bench.shelf.every()} == report
+
+
 ATTACKS = ("<svg onload", "<img src=x", "<script>alert", "<b>axis", "{{7*7}}49", 'onerror=alert(1)>"')
 
 

@@ -100,11 +100,10 @@ def onsets(bench: Bench, groups: Sequence[tuple[Group, int]], x: str) -> list[Do
     every = bench.findings_of(set(runs), {group.label for group, _ in groups})
     made = []
     for place, card in enumerate(every):
-        dated = [f for f in (card, *card["others"]) if f.get("onset") and str(f.get("run")) in runs]
-        if not dated:
+        began = card["since"]
+        if began is None or not began.marked or began.run not in runs:
             continue
-        first = min(dated, key=lambda f: f["onset"]["step"])
-        step, run = first["onset"]["step"], runs[str(first["run"])]
+        step, run = began.step, runs[began.run]
         at = float(step) if x == "steps" else float(charts.along(run.history, np.array([step]), x)[0])
         made.append({"x": at, "slug": card["slug"], "severity": card["severity"], "run": run.name, "number": place})
     return made

@@ -84,7 +84,8 @@ def _cards(findings: Sequence[Document]) -> list[Document]:
         if card["where"] != finding["where"]:
             card["others"].append(finding)
     rank = {"error": 0, "warning": 1, "info": 2}
-    return sorted(cards.values(), key=lambda card: rank.get(str(card["severity"]), 3))
+    made = [card | {"since": benches.since(card, 1 + len(card["others"]), "runs")} for card in cards.values()]
+    return sorted(made, key=lambda card: rank.get(str(card["severity"]), 3))
 
 
 def _keys(bench: Bench) -> dict[str, str]:
