@@ -501,7 +501,7 @@ def test_the_run_that_examine_shows_first_is_not_passed_over_in_silence(tmp_path
 
 
 CART = {"spec": {"env": "CartPole-v1", "reward_low": 1.0, "reward_high": 1.0, "horizon": 500, **RANDOM}}
-RISING = [20.0, 120, 250, 380, 450, 462, 470, 476, 479, 482]
+SOLVING = [20.0, 120, 250, 380, 450, 462, 470, 476, 479, 482]
 
 
 @pytest.mark.parametrize(("seeds", "said"), [
@@ -511,7 +511,7 @@ RISING = [20.0, 120, 250, 380, 450, 462, 470, 476, 479, 482]
 ])  # fmt: skip
 def test_a_run_above_the_solved_level_is_solved_and_needs_no_more_steps(tmp_path, seeds, said):
     for seed in range(seeds):
-        write_run(tmp_path / f"a-s{seed}", RISING, seed, meta=CART, config={"total_steps": 9000})
+        write_run(tmp_path / f"a-s{seed}", SOLVING, seed, meta=CART, config={"total_steps": 9000})
     advice = proposed(tmp_path)
     assert isinstance(advice, Nothing), "it proposed to go on, for the return still rises"
     assert "ended above the level that is called solved (475): 482" in advice.why

@@ -17,7 +17,7 @@ from relab.config.base import require
 from relab.report import curves, svg
 from relab.runs.grouping import Group
 from relab.web import bench as benches
-from relab.web import charts, live
+from relab.web import charts, live, render
 from relab.web.bench import Bench
 
 MOST_GROUPS, MOST_RUNS = 40, 200
@@ -51,7 +51,7 @@ def figure(request: Request) -> Response:
     view = view_of(params)
     look = svg.Look(view.x if view.x in ("steps", "updates", "time") else "steps", False, params.get("log") == "1")
     drawn = svg.curve(curves.curve(groups, view.metric), view=look)
-    text = drawn.replace("<svg ", '<svg xmlns="http://www.w3.org/2000/svg" ', 1)
+    text = render.drawn(drawn.replace("<svg ", '<svg xmlns="http://www.w3.org/2000/svg" ', 1))
     return Response(text, media_type="image/svg+xml", headers=download("curve.svg"))
 
 
