@@ -24,6 +24,7 @@ from relab.health.foreign import setting_name
 from relab.health.mend import ANY, Change
 from relab.health.outcome import failed
 from relab.health.rule import Finding, Rule, all_rules
+from relab.health.try_words import fitted, has
 from relab.health.usual import usual_values
 from relab.health.view import View, ends
 
@@ -63,6 +64,8 @@ def prescribe(findings: Sequence[Finding], view: View, better: View | None) -> N
     """
     for finding in findings:
         remedy = finding.remedy = choose(finding, view, better, findings)
+        finding.suggest = [fitted(item, view) if isinstance(item, str) else item for item in finding.suggest
+                           if isinstance(item, str) or has(view, str(item.get("key")))]  # fmt: skip
         if remedy is not None:
             words = [] if remedy.known else [item for item in finding.suggest if isinstance(item, str)]
             finding.suggest = [*remedy.to_json(view), *words]

@@ -308,7 +308,8 @@ def episodes_counted_beyond_first(view: View, *, rows: int = 3) -> Finding | Non
     Try: count the first episode of each world and no other.
     """
     limit, agents = view.config.get("eval.episodes"), view.spec.get("agents")
-    if not view.history.trained_by_relab or type(limit) is not int or type(agents) is not int:
+    known = type(limit) is int and type(agents) is int and min(limit, agents) > 0
+    if not view.history.trained_by_relab or not known:
         raise Missing("relab's own evaluations with their number of episodes")
     played = [(to_int(row.get("step")) or 0, len(episodes(row))) for row in view.history.evals]
     if len(played) < rows or min(n for _, n in played) <= limit * agents:
