@@ -121,6 +121,16 @@ def test_a_group_in_a_few_words(kinds, said):
     assert brief_sentence([Verdict(kind, "r", [Estimate(1, i + 1.0, 0.1, 9)]) for i, kind in enumerate(kinds)]) == said
 
 
+def test_a_group_counts_as_worse_than_random_what_the_rule_does():
+    """Runs that lost it and ended below random are counted by the rule worse-than-random as well."""
+    below = {"lost": True, "worse": True, "learned": False}
+    verdicts = [Verdict(kind, "r", [Estimate(1, 1.0, 0.1, 9)], below_random=below[kind])
+                for kind in ("lost", "lost", "worse", "learned")]  # fmt: skip
+    assert "learned and lost it on 2 of 4 seeds (2 of them down to worse than random), worse than random on 1" in (
+        brief_sentence(verdicts)
+    )
+
+
 @pytest.mark.parametrize("means", [[339.5, 480, 500, 500], [500.0] * 5, [490, 495, 499, 478]])
 def test_never_did_not_learn_at_the_top(means):
     for run in (evaluated(means, 200.0, CARTPOLE), trained(np.repeat(means, 10), spec=CARTPOLE)):

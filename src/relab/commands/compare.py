@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -88,7 +89,8 @@ class Compare:
 
 def main(words: Sequence[str]) -> int:
     args = parse(Compare, "compare", words, EXAMPLES)
-    require(args.smallest_effect >= 0, f"--smallest-effect must be at least 0, but is {args.smallest_effect}")
+    require(0 <= args.smallest_effect < math.inf, f"--smallest-effect must be a finite number of at least 0, but is"
+                                                  f" {args.smallest_effect}")  # fmt: skip
     require(args.latex + args.markdown + args.json <= 1, "give one of --latex, --markdown and --json")
     check_usual(args.paths)
     paths = [names.place(word, args.runs) for word in args.paths]

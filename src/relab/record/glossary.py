@@ -227,6 +227,7 @@ time/update_s      | s        | 0    | inf | 0  | seconds of this row spent on u
 time/eval_s        | s        | 0    | inf | 0  | seconds of this row spent on evaluations
 time/save_s        | s        | 0    | inf | 0  | seconds of this row spent on checkpoints
 time/log_s         | s        | 0    | inf | 0  | seconds of this row spent on writing the record
+time/profile_s     | s        | 0    | inf | 0  | seconds of this row that the profiler took to start and to write its trace (`--profile`)
 time/probes_s      | s        | 0    | inf | 0  | seconds of this row spent on probes
 time/cpu_share     | share    | 0    | inf | 0  | processor seconds per second and thread
 time/schedule_s    | s        | 0    | inf | 0  | seconds of this row spent on the schedule: stages, multi-evaluations, gates

@@ -165,7 +165,7 @@ def group_sentence(verdicts: list[Verdict]) -> str:
     """Learned on 4 of 5 seeds: 10.1 -> 487 [410, 564] (mean, 95 % interval, random 19.5)."""
     if len(verdicts) == 1:
         return sentence(verdicts[0])
-    text = _counted([counted_as(v) for v in verdicts])
+    text = _counted([counted_as(v) for v in verdicts], _fallen_below(verdicts))
     return text[:1].upper() + text[1:] + ": " + _group_numbers(verdicts)
 
 
@@ -174,7 +174,7 @@ def brief_sentence(verdicts: list[Verdict]) -> str:
     end = finals([v for v in verdicts if v.points and v.metric == verdicts[0].metric])
     where = f", ends at {number(end.mid)}" if end.n and math.isfinite(end.mid) else ""
     kinds = [counted_as(v) for v in verdicts]
-    return _counted(["learned" if kind == "top" else kind for kind in kinds]) + where
+    return _counted(["learned" if kind == "top" else kind for kind in kinds], _fallen_below(verdicts)) + where
 
 
 def counted_as(v: Verdict) -> str:
@@ -184,10 +184,18 @@ def counted_as(v: Verdict) -> str:
     return "hardly" if v.hardly and v.kind == "not" and not v.share else v.kind
 
 
-def _counted(kinds: list[str]) -> str:
-    """What became of all seeds, the bad ones too."""
+def _counted(kinds: list[str], below: int) -> str:
+    """What became of all seeds, the bad ones too; `below`: those that lost it and ended worse than random."""
     counts = {kind: kinds.count(kind) for kind in _COUNTED if kind in kinds}
-    return ", ".join(_COUNTED[kind] + _on_seeds(kind, count, len(kinds)) for kind, count in counts.items())
+    fallen = {"lost": f" ({below} of them down to worse than random)"} if below else {}
+    return ", ".join(
+        _COUNTED[kind] + _on_seeds(kind, count, len(kinds)) + fallen.get(kind, "") for kind, count in counts.items()
+    )
+
+
+def _fallen_below(verdicts: list[Verdict]) -> int:
+    """Which the rule worse-than-random counts as well."""
+    return sum(counted_as(v) == "lost" and v.below_random for v in verdicts)
 
 
 def _on_seeds(kind: str, how_many: int, n: int) -> str:

@@ -213,9 +213,11 @@ def status_line(row: Mapping[str, Any]) -> str:
 def part_line(row: Mapping[str, Any]) -> str:
     """How far a long part of the iteration that has begun is: iteration 3 of 10: re-rollouts 812 of 4,000."""
     unit = UNITS[row["axis"]]
-    at = f"{unit.removesuffix('s')} {count(row['step'] + 1)} of {count(row['total_steps'])}: "
+    at = f"{count(row['step'])}/{count(row['total_steps'])} {unit}"
+    if unit == "iterations":
+        at = f"iteration {count(row['step'] + 1)} of {count(row['total_steps'])}"
     of = f"{row['what']} {row['done']:,} of {row['of']:,} ({row['done'] / row['of']:.0%})"
-    return f"{at if unit == 'iterations' else ''}{of}  ETA {duration(row['eta_s'])}"
+    return f"{at}: {of}  ETA {duration(row['eta_s'])}"
 
 
 def earned_by(row: Mapping[str, Any]) -> str:

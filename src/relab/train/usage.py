@@ -20,7 +20,7 @@ WITHIN = ("env_s", "act_s", "copy_s")  # parts of collect_s, where an algorithm 
 WORDS = {
     "env_s": "environment", "act_s": "acting", "copy_s": "copying", "collect_s": "collecting", "update_s": "learning",
     "advantage_s": "advantages", "eval_s": "evaluation", "save_s": "checkpoints", "log_s": "record",
-    "start_s": "looking at the start",
+    "profile_s": "profiling", "start_s": "looking at the start",
 }  # fmt: skip
 
 
@@ -55,6 +55,15 @@ class Usage:
     cpu: float = field(default_factory=processor_seconds)
     last: tuple[float, float] = field(default_factory=lambda: (time.perf_counter(), processor_seconds()))
 
+    @contextmanager
+    def timed(self, part: str) -> Iterator[None]:
+        """Seconds outside of any iteration: the evaluation before the first one, and the last; a look at the start."""
+        began = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.spent[part] = self.spent.get(part, 0.0) + time.perf_counter() - began
+
     def row(self, steps: int, spent: Mapping[str, float], within: Mapping[str, float], device: str) -> dict[str, float]:
         """What timing.jsonl says of one iteration, beside the seconds of its parts."""
         self.steps += steps
@@ -67,15 +76,6 @@ class Usage:
         row |= {"time/sps_train": steps / max(training, 1e-9), "time/cores": cores, "time/rss_mb": rss}
         return row | {"time/memory_share": rss / room, **gpu_mb(device)}
 
-    @contextmanager
-    def timed(self, part: str) -> Iterator[None]:
-        """Seconds that no iteration has: the first evaluation and the last, a look at the start."""
-        began = time.perf_counter()
-        try:
-            yield
-        finally:
-            self.spent[part] = self.spent.get(part, 0.0) + time.perf_counter() - began
-
     def line(self) -> str:
         """Where the session's time went, in a sentence; empty where nothing was trained."""
         seconds = time.perf_counter() - self.began
@@ -84,8 +84,8 @@ class Usage:
         parts = {k: x for k, x in self.spent.items() if k != "collect_s" or not set(WITHIN) & set(self.spent)}
         shares = sorted(((x / seconds, WORDS.get(k, k.removesuffix("_s"))) for k, x in parts.items()), reverse=True)
         rest = 1 - sum(share for share, _ in shares)
-        shares += [(rest, "other")] if rest >= 0.05 else []
-        where = ", ".join(f"{word} {share:.0%}" for share, word in shares if share >= 0.01)
+        named = [*shares, (rest, "other")]
+        where = ", ".join(f"{word} {share:.0%}" for share, word in named if share >= 0.01)
         training = sum(self.spent.get(name, 0.0) for name in TRAINING)
         cores = (processor_seconds() - self.cpu) / max(seconds, 1e-9)
         speeds = (self.steps / max(took, 1e-9) for took in (training, seconds))
