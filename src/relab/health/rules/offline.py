@@ -308,8 +308,9 @@ def episodes_counted_beyond_first(view: View, *, rows: int = 3) -> Finding | Non
     Try: count the first episode of each world and no other.
     """
     limit, agents = view.config.get("eval.episodes"), view.spec.get("agents")
-    known = type(limit) is int and type(agents) is int and min(limit, agents) > 0
-    if not view.history.trained_by_relab or not known:
+    if not view.history.trained_by_relab or not isinstance(limit, int) or not isinstance(agents, int):
+        raise Missing("relab's own evaluations with their number of episodes")
+    if limit < 1 or agents < 1:
         raise Missing("relab's own evaluations with their number of episodes")
     played = [(to_int(row.get("step")) or 0, len(episodes(row))) for row in view.history.evals]
     if len(played) < rows or min(n for _, n in played) <= limit * agents:
