@@ -16,7 +16,7 @@ from typing import Any
 
 from relab.base.numbers import is_finite
 from relab.config import layers, registry
-from relab.config.presets import PRESETS
+from relab.config.presets import preset_of
 from relab.config.views import change_size, diff
 from relab.health.chain import symptoms_of
 from relab.health.estimates import clear
@@ -173,10 +173,10 @@ def shipped(algo: Any, env: Any) -> list[tuple[str, dict[str, Any]]]:
     """The preset for this algorithm and environment, else the algorithm's defaults; no code of a run is imported."""
     if not isinstance(algo, str) or algo not in registry.ALGOS:
         return []
-    preset = PRESETS.get((algo, env)) if isinstance(env, str) else None
+    preset = preset_of(algo, env) if isinstance(env, str) else {}
     defaults = {key: leaf.default for key, leaf in layers.schema(algo, None).items()}
-    who = "relab's default" if preset is None else f"relab's preset for {env}"
-    return [(who, defaults | layers.flatten(preset or {}))]
+    who = "relab's default" if not preset else f"relab's preset for {env}"
+    return [(who, defaults | layers.flatten(preset))]
 
 
 # ---- Where nothing stands out
