@@ -495,3 +495,24 @@ def test_the_run_that_examine_shows_first_is_not_passed_over_in_silence(tmp_path
     assert report.main[0].run == "sick-s0"
     advice = propose(report, tmp_path)
     assert advice.passed_over[0] == "sick-s0 (steps-too-large): good-s0 has solved the same task already"
+
+
+# ---- Above the level that is called solved
+
+
+CART = {"spec": {"env": "CartPole-v1", "reward_low": 1.0, "reward_high": 1.0, "horizon": 500, **RANDOM}}
+SOLVING = [20.0, 120, 250, 380, 450, 462, 470, 476, 479, 482]
+
+
+@pytest.mark.parametrize(("seeds", "said"), [
+    (1, "one seed says little about the config, another run of it more: `relab train seed=1 --parent a-s0`"),
+    (3, "more steps are not needed, more seeds are (3 of 5 are there): `relab train seed=3 --parent a-s0`"),
+    (5, "5 seeds of the config are there, and nothing more is called for"),
+])  # fmt: skip
+def test_a_run_above_the_solved_level_is_solved_and_needs_no_more_steps(tmp_path, seeds, said):
+    for seed in range(seeds):
+        write_run(tmp_path / f"a-s{seed}", SOLVING, seed, meta=CART, config={"total_steps": 9000})
+    advice = proposed(tmp_path)
+    assert isinstance(advice, Nothing), "it proposed to go on, for the return still rises"
+    assert "ended above the level that is called solved (475): 482" in advice.why
+    assert said in advice.why

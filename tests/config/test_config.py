@@ -452,6 +452,11 @@ def test_a_key_of_other_environments_and_a_number_that_follows_are_said_to_be_so
         resolve([cli("algo=dreamer", "env=cartpole", "algo.batch=0")])
 
 
+def test_a_name_that_other_tools_have_for_a_setting_finds_it():
+    with pytest.raises(ConfigError, match=r"unknown key `sequence_length`; the nearest known one is `algo\.length`"):
+        resolve([cli("algo=dreamer", "env=cartpole", "sequence_length=32")])
+
+
 def test_a_key_of_the_old_environment_is_unknown_to_the_new():
     with pytest.raises(ConfigError, match=r"unknown key `env\.agents`"):
         resolve([Layer("parent", {"env": "herd"}), cli("env=cartpole", "env.agents=2")])

@@ -15,7 +15,7 @@ WORDS = ["train", "ppo", "env=cartpole", "total_steps=1024", "algo.envs=8", "alg
          "eval.episodes=2", "algo.minibatches=2", "algo.epochs=1", "--quiet"]  # fmt: skip
 
 
-def test_a_trace_of_two_iterations_and_the_same_metrics(tmp_path: Path):
+def test_a_trace_of_two_iterations_and_the_same_metrics(tmp_path: Path, capfd: pytest.CaptureFixture[str]):
     assert cli.main([*WORDS, "--runs", str(tmp_path), "--name", "plain"]) == 0
     assert cli.main([*WORDS, "--runs", str(tmp_path), "--name", "traced", "--profile", "2"]) == 0
     trace = json.loads((tmp_path / "traced" / "profile" / "trace.json").read_text())
@@ -25,6 +25,9 @@ def test_a_trace_of_two_iterations_and_the_same_metrics(tmp_path: Path):
     assert [e["folder"] for e in history.load(tmp_path / "traced").events if e["kind"] == "profile"] == ["profile"]
     assert (tmp_path / "plain" / "metrics.jsonl").read_bytes() == (tmp_path / "traced" / "metrics.jsonl").read_bytes()
     assert not (tmp_path / "plain" / "profile").exists()
+    assert "USDT" not in capfd.readouterr().err
+    rows = [json.loads(line) for line in (tmp_path / "traced" / "timing.jsonl").read_text().splitlines()]
+    assert sum(row.get("time/profile_s", 0.0) for row in rows) > 0.0
 
 
 def test_fewer_than_no_iterations_are_refused(capsys: pytest.CaptureFixture[str]):

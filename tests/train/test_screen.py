@@ -40,7 +40,7 @@ PART = {"step": 2, "total_steps": 10, "axis": "iteration", "what": "re-rollouts"
 def test_a_long_part_of_an_iteration_says_how_far_it_is(capsys, monkeypatch):
     line = "iteration 3 of 10: re-rollouts 1,000 of 4,000 (25%)  ETA 1m15s"
     assert screen.part_line(PART) == line
-    assert screen.part_line(PART | {"axis": "updates"}) == "re-rollouts 1,000 of 4,000 (25%)  ETA 1m15s"
+    assert screen.part_line(PART | {"axis": "updates"}) == "2/10 updates: re-rollouts 1,000 of 4,000 (25%)  ETA 1m15s"
     screen.Live().part(PART)
     assert capsys.readouterr().out == f"\r{screen.bar(0.25)} {line}"
     screen.JsonLines().part(PART)

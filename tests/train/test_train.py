@@ -17,7 +17,7 @@ from relab import cli
 from relab.base.jsonl import RecordError, read_jsonl
 from relab.record import glossary, history
 from relab.record.run_folder import read_meta
-from relab.train import checkpoint, loop, rollout, session
+from relab.train import checkpoint, rollout, session, telling
 from relab.train.algos import ppo
 from relab.train.evaluation import Evaluator
 from relab.train.kernels import jit
@@ -163,7 +163,7 @@ def test_a_signal_is_answered_at_once_where_the_iteration_takes_long(tmp_path: P
             self.notes.append(text)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(loop, "QUICK_S", 0.0)
+        patch.setattr(telling, "QUICK_S", 0.0)
         run(tmp_path / "run", Told(at=5))
     said = [note for note in Told.notes if "stopping" in note]
     assert len(said) == 1

@@ -29,7 +29,21 @@ def test_the_last_line_says_where_the_time_went(monkeypatch):
     line = usage.line()
     assert line.startswith("time: evaluation 15%, acting 12%, learning 10%, ")
     assert "collecting" not in line  # its parts are known
+    assert "other 50%" in line  # of ten seconds five are of no part
     assert line.endswith("200/s while training, 60/s in all")
+
+
+def test_evaluations_outside_of_an_iteration_and_the_profiler_are_named(monkeypatch):
+    clock = iter([0.0, 4.5])
+    usage = Usage(began=0.0)
+    monkeypatch.setattr("relab.train.usage.time.perf_counter", lambda: next(clock))
+    with usage.timed("eval_s"):
+        pass
+    monkeypatch.setattr("relab.train.usage.time.perf_counter", lambda: 10.0)
+    usage.row(600, SPENT | {"profile_s": 0.5}, {}, "cpu")
+    assert usage.line().startswith("time: evaluation 60%, collecting 20%, learning 10%, ")
+    assert "profiling 5%" in usage.line()
+    assert "other" not in usage.line()
 
 
 def test_parts_that_are_not_known_are_not_told():

@@ -76,7 +76,9 @@ def test_all_weights_and_the_scale_and_nothing_else(here: Path) -> None:
 
 
 def test_named_parts_alone(here: Path) -> None:
-    run(Path("runs/b"), start_from="runs/a", start_parts="actor", save__keep="99")
+    shown = Listener()
+    run(Path("runs/b"), shown, start_from="runs/a", start_parts="actor", save__keep="99")
+    assert shown.said[0].endswith("6 of 12 weights and its scale of observations; fresh: critic")
     run(Path("runs/c"), save__keep="99")
     theirs, ours, born = (tree_of(Path(f"runs/{name}"), step)["params"] for name, step in
                           (("a", "latest"), ("b", "0"), ("c", "0")))  # fmt: skip
@@ -122,13 +124,18 @@ def test_an_algorithm_whose_slow_copy_stays_behind_is_named(monkeypatch: pytest.
         (["start_from=runs/a", "start_parts=actr"], "it has actor, critic"),
         (["start_from=runs/a", "algo=dqn"], "nothing of a@latest fits this run"),
         (["start_from=runs/a", "hidden=8,8", "start_parts=actor/0"], "64x4 there and 8x4 here"),
-        (["start_parts=actor"], "set `start_from` as well"),
+        (["start_parts=actor"], "`start_parts` = actor are parts of another run's weights: set `start_from` as well"),
+        (
+            ["start_from=runs/a", "start_parts=actor/0/weight", "env=pendulum"],
+            "fits this run (it was trained on cartpole-v1, and this run is on pendulum-v1): ",
+        ),
         (["start_from=@best"], "does not: "),
         (["start_from=" + "x" * 5000], "no folder can be called"),
     ],
 )
 def test_an_error_with_the_values_and_no_folder(here: Path, words: list[str], told: str, capsys: Said) -> None:
-    assert cli.main(["train", "env=cartpole", *words, "--name", "b"]) == 64
+    here_too = [] if any(word.startswith("env=") for word in words) else ["env=cartpole"]
+    assert cli.main(["train", *here_too, *words, "--name", "b"]) == 64
     assert told in capsys.readouterr().err
     assert not (here / "runs" / "b").exists()
 

@@ -48,6 +48,15 @@ def test_what_cannot_be_compared_is_said_with_its_reason(tmp_path: Path, shelf_o
     assert "Not compared, and why" in text
 
 
+def test_the_headline_says_which_configs_have_few_seeds(tmp_path: Path, shelf_of: Callable[..., Served]) -> None:
+    for name, seeds, lr in (("good", 5, "0.1"), ("second", 5, "0.2"), ("brief", 2, "0.3")):
+        for seed in range(seeds):
+            made_up.run(tmp_path / f"{name}-s{seed}", {"good": 300.0, "second": 200.0, "brief": 100.0}[name] + seed,
+                        seed=seed, algo__lr=lr)  # fmt: skip
+    text = shelf_of().get("/compare/result").text
+    assert "(not declared beforehand, so exploratory; brief: under five seeds)" in text
+
+
 @pytest.mark.parametrize("bad", ["at=nonsense", "metric=nothing", "g=nobody"])
 def test_a_question_without_an_answer_is_an_error_in_words(served: Served, bad: str) -> None:
     assert served.get(f"/compare/result?{bad}").status_code in (400, 404)
@@ -231,12 +240,32 @@ def test_a_proposal_is_edited_checked_and_queued(sick: Served) -> None:
     assert "1 waiting" in sick.get("/today").text
 
 
-def test_a_refused_proposal_is_not_shown_again_until_undone(sick: Served) -> None:
+def test_a_refused_proposal_no_longer_waits_until_undone(sick: Served) -> None:
     wanted = proposed(sick)
     assert sick.act("refuse", {"id": wanted}).status_code == 200
-    assert wanted not in sick.get("/notebook/more").text
+    text = sick.get("/notebook/more").text
+    assert wanted not in text
+    assert "<b>rejected</b> diverged: algo.lr" in text
     sick.act("undo", {})
-    assert wanted in sick.get("/notebook/more").text
+    text = sick.get("/notebook/more").text
+    assert wanted in text
+    assert "rejected" not in text
+
+
+def test_what_was_decided_is_still_there_after_a_reload(sick: Served, shelf_of: Callable[..., Served]) -> None:
+    wanted = proposed(sick)
+    assert sick.act("approve", {"id": wanted}).status_code == 200
+    (path,) = sick.root.rglob(proposal.FILE)
+    for served in (sick, shelf_of()):
+        text = unescape(served.get("/notebook/more").text)
+        assert f'data-id="{wanted}"' not in text, "it no longer waits"
+        assert "<b>approved</b> diverged: algo.lr" in text
+        assert f"written to {path.relative_to(sick.root)}; relab train" in text
+        assert "Proposals that wait" not in served.get("/today/more").text
+
+
+def test_a_proposal_that_nobody_made_is_not_decided(sick: Served) -> None:
+    assert sick.act("refuse", {"id": "0" * 12}).status_code == 404
     assert sick.act("approve", {"id": "0" * 12}).status_code == 404
 
 

@@ -24,6 +24,7 @@ import anyio.to_thread
 from mcp import Client
 from mcp.client.stdio import StdioServerParameters
 
+from relab.base.errors import UserError
 from relab.web import mcp_tools
 from relab.web.mcp_server import READS, RUNS, server
 
@@ -314,6 +315,18 @@ def test_a_cancelled_call_ends_and_the_next_one_is_answered(tmp_path: Path, monk
 
     assert "gae" in anyio.run(talk)
     assert started.is_set()
+
+
+def test_what_a_client_calls_wrongly_is_masked_and_escaped(tmp_path: Path) -> None:
+    regressed(tmp_path)
+    token = "ghp_" + "a1B2" * 9
+    unknown, wrong = ask(tmp_path, (f"nobody\x1b[31m {token}", {}), ("compare", {"smallest_effect": token}))
+    assert unknown.startswith("error: Unknown tool: nobody?[31m")
+    for text in (unknown, wrong):
+        assert token not in text
+        assert "\x1b" not in text
+    with pytest.raises(UserError, match="smallest_effect must be a finite number, but is inf"):
+        mcp_tools.Bench(tmp_path).compare(smallest_effect=float("1e400"))
 
 
 # ---- Starting runs

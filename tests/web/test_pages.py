@@ -163,6 +163,77 @@ def hostile(tmp_path: Path, shelf_of: Callable[..., Served]) -> Served:
     return served
 
 
+def test_the_card_and_the_mark_of_a_finding_have_one_beginning(tmp_path: Path, shelf_of: Callable[..., Served]) -> None:
+    """The earliest of the seeds that have it, whichever of them is listed first."""
+    from relab.web.examining import examined
+    from relab.web.watching import Health, sources
+
+    for seed in range(5):
+        made_up.run(tmp_path / f"a-s{seed}", 100.0, seed=seed)
+    served = shelf_of()
+    (group,) = served.bench.shelf.every()
+    document = examined(str(served.root), sources(served.bench.shelf, group.runs))
+    card = dict.fromkeys(("message", "meaning", "refuted_by", "confidence", "explained_by", "check", "spark"), "")
+    card |= {"slug": "made-up", "severity": "warning", "evidence": [], "reference": None, "tries": [], "new": False}
+    steps = {"a-s0": 3000, "a-s1": 1000, "a-s4": None}
+    findings = [card | {"run": run, "where": run, "onset": step and {"axis": "x", "step": step}}
+                for run, step in steps.items()]  # fmt: skip
+    served.bench.watcher.health = Health({**document, "findings": findings}, "done")
+    assert "since step 1,000 (earliest of 2 of 5 seeds)" in served.get(f"/group/{group.key}").text
+    (mark,) = served.get(f"/api/curve?g={group.key}&metric=eval/return_det").json()["findings"]
+    assert mark["x"] == 1000
+
+
+def test_a_config_has_one_colour_on_every_page_and_in_the_report(
+    tmp_path: Path, shelf_of: Callable[..., Served]
+) -> None:
+    from relab.report.first import colour_places
+    from relab.runs import grouping
+
+    for env in ("cartpole", "pendulum"):
+        for lr in ("0.001", "0.01"):
+            made_up.run(tmp_path / f"{env}-{lr}" / "x", 100.0 if env == "cartpole" else -100.0, env=env, algo__lr=lr)
+    groups = grouping.load(tmp_path)
+    colours = colour_places(groups)
+    report = {group.runs[0].name: colours[id(group)] for group in groups}
+    assert {group.runs[0].name: group.place for group in shelf_of().bench.shelf.every()} == report
+
+
+def test_no_control_character_of_a_name_reaches_a_page_or_an_export(
+    tmp_path: Path, shelf_of: Callable[..., Served]
+) -> None:
+    """ESC and BEL in names: in titles, attributes, CSV and SVG they would steer the terminal that shows a file."""
+    for seed in range(2):
+        folder = made_up.run(tmp_path / f"a\x1b]0;owned\x07-s{seed}", 100.0, seed=seed)
+        rows = [f'{{"step": {i}, "axis": "agent_steps", "foreign/x\\u001b[31m\\u0007": {i}.0}}\n' for i in (1, 2)]
+        (folder / "metrics.jsonl").write_text("".join(rows))
+    made_up.run(tmp_path / "other-s0", 50.0, seed=0, algo__lr="0.1")
+    served = shelf_of()
+    (key,) = [group.key for group in served.bench.shelf.every() if "owned" in group.label]
+    name = next(run.name for group in served.bench.shelf.every() for run in group.runs if "owned" in run.name)
+    from urllib.parse import quote
+
+    metric = quote("foreign/x\x1b[31m\x07")
+    pages = ["/runs", "/today", "/compare", "/compare/result", f"/group/{key}", f"/run/{quote(name)}",
+             f"/api/curve.csv?g={key}&metric={metric}", f"/api/curve.svg?g={key}&metric={metric}"]  # fmt: skip
+    for page in pages:
+        text = served.get(page).text
+        assert "\x1b" not in text, page
+        assert "\x07" not in text, page
+    assert "&#27;" in served.get(f"/group/{key}").text, "what a chart asks for is the metric's own name"
+
+
+def test_a_group_can_be_shared_by_the_command_that_its_page_shows(served: Served) -> None:
+    """With the folders of its runs: `relab report` alone would look elsewhere."""
+    from html import unescape
+
+    for group in served.bench.shelf.every():
+        text = unescape(served.get(f"/group/{group.key}").text)
+        command = text.partition("the same as a file to share: <code>")[2].partition("</code>")[0]
+        assert command.startswith("relab report ")
+        assert all(run.folder.name in command for run in group.runs)
+
+
 ATTACKS = ("<svg onload", "<img src=x", "<script>alert", "<b>axis", "{{7*7}}49", 'onerror=alert(1)>"')
 
 

@@ -2,7 +2,8 @@
 
 In this order: an experiment's answer; a setting that explains a finding and has a known better value, causes before
 symptoms; more steps for a run that still improves at its end; a cautious step where a finding names a direction alone;
-more episodes where a choice rested on too few. A run at the highest return there is needs nothing.
+more episodes where a choice rested on too few. A run at the highest return there is, or above the level that is called
+solved, needs nothing but more seeds.
 """
 
 from __future__ import annotations
@@ -23,6 +24,8 @@ from relab.base.jsonl import RecordError
 from relab.base.numbers import is_number
 from relab.base.places import address
 from relab.base.text import number
+from relab.config import stretch
+from relab.health import onsets
 from relab.health.chain import CHAIN, lead
 from relab.health.examine import Report
 from relab.health.foreign import setting_name
@@ -36,6 +39,7 @@ from relab.record.state import seed_of, state_of
 from relab.runs import identity
 from relab.runs.sentences import sentence
 
+ENOUGH = 5  # seeds of a config: from here on an interval can be had
 NEIGHBOURS = 200  # run folders beside a run that are read at most
 
 
@@ -143,17 +147,20 @@ class Search:
 
     def because(self, finding: Finding, view: View) -> str:
         group = [v for v in self.views if v is view or same_group(v, view)]
-        hit = {f.run for f in self.report.main if f.slug == finding.slug} & {v.name for v in group}
-        seeds = f" ({len(hit)} of {len(group)} seeds)" if len(group) > 1 else ""
-        since = "" if not finding.onset else f", since step {finding.onset:,}"
-        return f"{finding.slug}: {finding.message}{since}{seeds}"
+        names = {v.name for v in group}
+        same = [f for f in self.report.main if f.slug == finding.slug and f.run in names]
+        began = onsets.earliest([(str(f.run), f.onset) for f in same], len(group))
+        seeds = f" ({len({f.run for f in same})} of {len(group)} seeds)" if len(group) > 1 else ""
+        return f"{finding.slug}: {finding.message}{f', {began.words}' if began and began.marked else seeds}"
 
     def from_curve(self, open_: list[View]) -> Proposal | None:
         for view, rise in self.trends(open_, RISES):
             steps = view.config.get("total_steps")
             if type(steps) is int:
                 remedy = Remedy({"total_steps": (steps, 2 * steps)}, "twice as many")
-                proposal = self.make(view, remedy, "still-improving", f"still-improving: {rise}")
+                slower = stretch.sentence(view.config, steps, 2 * steps, "this run")
+                why = f"still-improving: {rise}{f'; with twice the steps {slower}' if slower else ''}"
+                proposal = self.make(view, remedy, "still-improving", why)
                 if proposal is not None:
                     return proposal
         return None
@@ -231,6 +238,9 @@ class Search:
             )
             return Nothing(f"{first} is {'still ' if state == 'running' else ''}{state}: {then}", self.passed_over,
                            self.by_hand())  # fmt: skip
+        fitted = [view for view in self.views if view.verdict.fit is not None]
+        if fitted and len(fitted) == len(self.views):
+            return self.told_critic(fitted[0])
         if solved_:
             return Nothing(self.told_solved(solved_), self.passed_over)
         if self.passed_over:
@@ -278,13 +288,35 @@ class Search:
     def told_solved(self, views: list[View]) -> str:
         ends = [v.standing() for v in views]
         level = number(min(e.mean for e in ends if e is not None))
-        seeds = len(set(identity.keys([(v.history, v.name) for v in views]))) == 1 and len(views)
         who = views[0].name if len(views) == 1 else f"{len(views)} of {len(self.views)} runs"
-        seed = f"seed={_other_seed(views[0], self.others(views[0]))}"
-        command = f"`relab train {seed} --parent {views[0].name}{views[0].trust}`"
-        more = command if views[0].history.trained_by_relab else seed  # of another tool: in its own words
-        one = f"; one seed says little about the config, another run of it more: {more}" if seeds == 1 else ""
-        return f"{who} ended as high as asked or possible ({level}){self.told_errors(views) or one}"
+        what = f"ended as high as asked or possible ({level})"
+        bar = views[0].verdict.yardstick.solved
+        if bar is not None and all(not reached_goal(view) for view in views):
+            what = f"ended above the level that is called solved ({number(bar)}): {level}"
+        return f"{who} {what}{self.told_errors(views) or self.worth_doing(views)}"
+
+    def worth_doing(self, views: list[View]) -> str:
+        """What a solved config is still worth: seeds up to five, then nothing. Of several configs it is not said."""
+        view, every = views[0], [views[0], *self.others(views[0])]
+        if len(set(identity.keys([(v.history, v.name) for v in views]))) > 1:
+            return ""
+        there = len({seed_of(v.history, v.name) for v in every if v is view or same_group(view, v)})
+        if there >= ENOUGH:
+            return f"; {there} seeds of the config are there, and nothing more is called for"
+        seed = f"seed={_other_seed(view, self.others(view))}"
+        command = f"`relab train {seed} --parent {view.name}{view.trust}`"
+        more = command if view.history.trained_by_relab else seed  # of another tool: in its own words
+        few = "one seed says little about the config, another run of it more" if there == 1 else (
+            f"more steps are not needed, more seeds are ({there} of {ENOUGH} are there)")  # fmt: skip
+        return f"; {few}: {more}"
+
+    def told_critic(self, view: View) -> Nothing:
+        """A critic alone: what it is for, if it is of any use."""
+        env, fit = view.config.get("env.name"), view.verdict.fit
+        use = f"`relab train finetune env={env} critic_from={address(view.history.folder)}` begins with it"
+        then = use if fit is not None and fit.useful else "fit another to more data (`envs`, `steps`) before it is used"
+        said = sentence(view.verdict)
+        return Nothing(f"{said[:1].lower()}{said[1:]}; {then}", self.passed_over, self.by_hand())
 
     def told_errors(self, views: list[View]) -> str:
         """Numbers that are not legal speak against the level itself."""
@@ -303,13 +335,18 @@ def not_again(earlier: Sequence[Tried]) -> None:
 
 
 def solved(view: View) -> bool:
-    """At the highest return there is, or stopped because it reached what was asked for."""
+    """At the highest return there is, above the level that is called solved, or at what was asked for."""
     end = view.standing()
-    if end is None:
+    if end is None or view.verdict.kind == "unstable":
         return False
-    goal = view.config.get("eval.stop_at")
-    reached = is_number(goal) and end.mean >= goal
-    return view.verdict.kind != "unstable" and (reached or view.at_ceiling(end.mean))
+    level = view.verdict.yardstick.solved
+    return reached_goal(view) or (level is not None and end.mean >= level)
+
+
+def reached_goal(view: View) -> bool:
+    """Whether nothing better is possible, or it stopped because it reached what was asked for."""
+    end, goal = view.standing(), view.config.get("eval.stop_at")
+    return end is not None and ((is_number(goal) and end.mean >= goal) or view.at_ceiling(end.mean))
 
 
 def told_unstable(view: View, others: Sequence[View]) -> str:

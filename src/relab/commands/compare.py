@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -54,8 +55,9 @@ class Compare:
     """level of first_step_reaching, and of the line on steps to a level"""
     last: int | None = None
     """m of mean_last_m"""
-    axis: Literal["sim_steps", "env_steps", "agent_steps", "updates", "episodes", "iteration"] | None = None
-    """what steps count: sim_steps are those of all worlds, re-rollouts and evaluations too; default: the runs' own"""
+    axis: str | None = None
+    """what steps count: sim_steps (all worlds, re-rollouts and evaluations too), env_steps, agent_steps, updates,
+    episodes, iteration; default: the runs' own"""
     smallest_effect: float = 0.0
     """smallest difference that matters, in the metric's unit"""
     direction: Literal["higher", "lower"] | None = None
@@ -87,7 +89,8 @@ class Compare:
 
 def main(words: Sequence[str]) -> int:
     args = parse(Compare, "compare", words, EXAMPLES)
-    require(args.smallest_effect >= 0, f"--smallest-effect must be at least 0, but is {args.smallest_effect}")
+    require(0 <= args.smallest_effect < math.inf, f"--smallest-effect must be a finite number of at least 0, but is"
+                                                  f" {args.smallest_effect}")  # fmt: skip
     require(args.latex + args.markdown + args.json <= 1, "give one of --latex, --markdown and --json")
     check_usual(args.paths)
     paths = [names.place(word, args.runs) for word in args.paths]

@@ -69,6 +69,8 @@ def main(words: Sequence[str]) -> int:
     plan, folder = loop.load(args.file, args.mode), args.folder()
     if args.dry_run:
         return dry(args, plan, folder)
+    if args.check is not None and not folder.exists():
+        return checked_apart(args, plan, folder.name)
     keep_going()
     with unless_refused([folder]) as answer:
         answer.code = start(args, plan, folder, seconds)
@@ -229,6 +231,16 @@ def checked(args: LoopArgs, looping: loop.Looping) -> int:
         print(printable(f"would run, as a change of {idea.parent}: {diff_text(idea.change)}"))
         print("\n".join(printable(f"  {name:10} {text}") for name, text in idea.checks.items()))
     return 0
+
+
+def checked_apart(args: LoopArgs, plan: loop.Loop, name: str) -> int:
+    """The same for a loop that has not begun: in a folder that is gone afterwards, so that none is made for a check."""
+    from tempfile import TemporaryDirectory
+
+    from relab.lab import loop
+
+    with TemporaryDirectory() as place:
+        return checked(args, loop.prepare(plan, Path(place) / name, 1, lambda line: None))
 
 
 def enqueue(args: LoopArgs) -> int:

@@ -115,15 +115,26 @@ class Dreamer(Discounted):
         for name in ("lr", "lr_actor", "lr_critic", "updates_per_step"):
             if getattr(self, name) is not None:
                 require_range(name, getattr(self, name), 0, open_="low")
-        for name in ("gamma", "lam", "ends", "recent", "unimix", "lr_final"):
+        for name in ("gamma", "lam", "ends", "recent", "lr_final"):
             require_range(name, getattr(self, name), 0, 1)
+        require_range("unimix", self.unimix, 0, 1, open_="high")  # at 1 neither a latent nor the policy says anything
         for name in ("slow_rate", "lr_until", "acting_rate"):
             require_range(name, getattr(self, name), 0, 1, open_="low")
         for name in SIZES:
             require(getattr(self, name) <= limits.WIDTH, f"`{name}` must be at most {limits.WIDTH:,}, but got"
                     f" {getattr(self, name):,}")  # fmt: skip
         self.check_room()
+        self.check_waiting()
         self.check_parts()
+
+    def check_waiting(self) -> None:
+        """Actor and critic wait for the model only where both learn."""
+        off = {"focus": None, "pause_kl": None, "settles": None, "surprise_scale": 0.0, "model_updates": 1}
+        waits = [f"{name}={getattr(self, name):g}" for name, value in off.items() if getattr(self, name) != value]
+        who = "actor and critic do" if self.mode == "model" else "the world model does"
+        require(self.mode == "full" or not waits, f"{', '.join(waits)} would make actor and critic wait for the world"
+                f" model, but with mode={self.mode} {who} not learn; leave"
+                f" {'them' if waits[1:] else 'it'} out, or use mode=full")  # fmt: skip
 
     def check_parts(self) -> None:
         require(self.mode == "full" or self.warmup_updates == 0, "`warmup_updates` must be 0 where `mode` says what"
@@ -144,6 +155,8 @@ class Dreamer(Discounted):
         require(self.support is None or self.support > 0, f"`support` must be above 0 or null, but got {self.support}")
 
     def check_room(self) -> None:
+        require(self.length >= 2, "`length` must be at least 2 rows: what follows from a row is learned from the next"
+                f" one, but got {self.length}")  # fmt: skip
         require(self.replay <= limits.REPLAY, f"`replay` must be at most {limits.REPLAY:,} steps, but got"
                 f" {self.replay:,}")  # fmt: skip
         held = self.replay // self.envs
@@ -151,4 +164,5 @@ class Dreamer(Discounted):
                 f" {self.envs:,} worlds are {held:,} each and `length` is {self.length:,}")  # fmt: skip
         require(self.learning_starts >= self.length * self.envs, "learning must not start before every world has"
                 f" filled a sequence, `length` * `envs` = {self.length * self.envs:,} steps, but `learning_starts` is"
-                f" {self.learning_starts:,}")  # fmt: skip
+                f" {self.learning_starts:,}; set algo.learning_starts={self.length * self.envs}, or use shorter"
+                " sequences or fewer worlds")  # fmt: skip

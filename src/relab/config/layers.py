@@ -24,7 +24,7 @@ from relab.base.near import nearest
 from relab.config import registry, swarm_sizes
 from relab.config.base import ConfigError, field_docs, field_types, require, require_range
 from relab.config.coerce import coerce, is_null, place_of
-from relab.config.presets import HOME, PRESETS
+from relab.config.presets import HOME, preset_of
 from relab.config.run import RunConfig
 from relab.config.views import MISSING, Change, config_hash, derived, diff, flatten, to_dict
 from relab.config.yaml_io import YamlError, format_yaml, parse_yaml, read_yaml, write_yaml
@@ -49,7 +49,8 @@ SYNONYMS = {
     "exploration_final_eps": "algo.epsilon_final", "exploration_fraction": "algo.epsilon_until",
     "start_e": "algo.epsilon", "end_e": "algo.epsilon_final", "target_update_interval": "algo.target_every",
     "target_network_frequency": "algo.target_every", "clip_range_vf": "algo.clip_value",
-    "normalize_advantage": "algo.norm_adv",
+    "normalize_advantage": "algo.norm_adv", "sequence_length": "algo.length", "seq_len": "algo.length",
+    "seq_length": "algo.length", "batch_length": "algo.length", "imag_horizon": "algo.imagine",
 }  # fmt: skip
 
 
@@ -242,7 +243,7 @@ def resolve(layers: Sequence[Layer], presets: bool = True) -> Resolved:
     require(final["env"] is not None, f"`env` must be chosen, e.g. env={_example_env()}, but no layer sets it")
     stack = _Stack(final)
     if presets:
-        stack.add(Layer("preset", PRESETS.get((final["algo"] or "", final["env"] or ""), {})), {})
+        stack.add(Layer("preset", preset_of(final["algo"] or "", final["env"] or "")), {})
     for layer, chosen in zip(layers, names):
         stack.add(layer, chosen)
     return stack.finish()

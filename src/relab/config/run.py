@@ -107,8 +107,9 @@ class RunConfig:
         rows = self.batch or 0
         require(rows <= limits.BATCH, f"an iteration must have at most {limits.BATCH:,} agent rows, but has"
                 f" {rows:,} with {self.agents:,} agents a world; use fewer of them")  # fmt: skip
-        require(not self.start_parts or self.start_from is not None, f"`start_parts` = {self.start_parts} are parts of"
-                " another run's weights: set `start_from` as well")  # fmt: skip
+        parts = ",".join(self.start_parts or ())
+        require(not parts or self.start_from is not None, f"`start_parts` = {parts} are parts of another run's weights:"
+                " set `start_from` as well")  # fmt: skip
         apart = getattr(self.algo, "collector", "step") == "own"
         require(self.schedule is None or not apart, "`schedule` changes the worlds between two iterations, but those of"
                 " `collector=own` are in another process, which it does not reach; use collector=step")  # fmt: skip

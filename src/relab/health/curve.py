@@ -93,10 +93,22 @@ class Curve:
 
     def evidence(self, formula: str = "", points: int = 8) -> Evidence:
         """At most eight points: first, last, lowest and highest among them, so that what a rule saw can be seen."""
-        ends = [int(self.values.argmin()), int(self.values.argmax())] if len(self) > points else []
-        even = np.linspace(0, len(self) - 1, min(points, len(self)) - len(ends)).round().astype(int)
-        at = np.unique([*even.tolist(), *ends])
+        at = telling(self.values, points)
         return Evidence(self.name, [int(s) for s in self.steps[at]], [float(v) for v in self.values[at]], formula)
+
+
+def telling(values: np.ndarray, points: int = 8) -> list[int]:
+    """Which of many values are shown: first, last, lowest and highest, and some evenly between them.
+
+    >>> telling(np.array([0, 1, 9, 2, 3, 4, 5, 6, 7, 8]), 4)
+    [0, 2, 9]
+    """
+    good = np.isfinite(values)
+    many = len(values) > points and bool(good.any())
+    extremes = (np.where(good, values, np.inf).argmin(), np.where(good, values, -np.inf).argmax())
+    ends = list(map(int, extremes)) if many else []
+    even = np.linspace(0, len(values) - 1, min(points, len(values)) - len(ends)).round().astype(int)
+    return sorted({*even.tolist(), *ends})
 
 
 def lag_one(x: np.ndarray) -> float:

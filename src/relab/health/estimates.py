@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from relab.health.curve import telling
 from relab.health.rule import Evidence, Missing
 from relab.record.evaluations import Estimate
 
@@ -24,8 +25,8 @@ def clear(difference: float, a: Estimate, b: Estimate) -> float:
 
 
 def shown(course: list[Estimate], metric: str) -> Evidence:
-    """Evaluations as evidence, at most eight."""
-    some = course if len(course) <= 8 else [course[round(i)] for i in np.linspace(0, len(course) - 1, 8)]
+    """Evaluations as evidence, at most eight, the lowest and the highest among them: no peak is lost."""
+    some = [course[i] for i in telling(np.array([e.mean for e in course]))]
     error = 0.0 if math.isnan(some[-1].se) else some[-1].se
     formula = f"mean of {some[-1].n} episodes each, last ± {error:.3g}"
     return Evidence(metric, [e.step for e in some], [e.mean for e in some], formula)

@@ -18,7 +18,7 @@ from typing import Any
 
 from relab.base.numbers import is_finite
 from relab.config import layers, registry
-from relab.config.presets import PRESETS
+from relab.config.presets import preset_of
 from relab.config.views import change_size, diff
 from relab.health.chain import symptoms_of
 from relab.health.estimates import clear
@@ -26,6 +26,7 @@ from relab.health.foreign import setting_name
 from relab.health.mend import ANY, Change
 from relab.health.outcome import failed
 from relab.health.rule import Finding, Rule, all_rules
+from relab.health.try_words import fitted, has
 from relab.health.usual import usual_values
 from relab.health.view import View, ends
 
@@ -66,6 +67,8 @@ def prescribe(findings: Sequence[Finding], view: View, better: View | None) -> N
     """
     for finding in findings:
         remedy = finding.remedy = choose(finding, view, better, findings)
+        finding.suggest = [fitted(item, view) if isinstance(item, str) else item for item in finding.suggest
+                           if isinstance(item, str) or has(view, str(item.get("key")))]  # fmt: skip
         if remedy is not None:
             words = [] if remedy.known else [item for item in finding.suggest if isinstance(item, str)]
             finding.suggest = [*remedy.to_json(view), *words]
@@ -199,10 +202,10 @@ def shipped(algo: Any, env: Any) -> list[tuple[str, dict[str, Any]]]:
     """The preset for this algorithm and environment, else the algorithm's defaults; no code of a run is imported."""
     if not isinstance(algo, str) or algo not in registry.ALGOS:
         return []
-    preset = PRESETS.get((algo, env)) if isinstance(env, str) else None
+    preset = preset_of(algo, env) if isinstance(env, str) else {}
     defaults = {key: leaf.default for key, leaf in layers.schema(algo, None).items()}
-    who = "relab's default" if preset is None else f"relab's preset for {env}"
-    return [(who, defaults | layers.flatten(preset or {}))]
+    who = "relab's default" if not preset else f"relab's preset for {env}"
+    return [(who, defaults | layers.flatten(preset))]
 
 
 # ---- Where nothing stands out

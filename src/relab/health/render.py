@@ -13,16 +13,19 @@ import numpy as np
 
 from relab.base.places import printable as clean
 from relab.base.text import cut, plural, wrap
+from relab.health import onsets
 from relab.health.applied import applied
 from relab.health.chain import lead, loudness
 from relab.health.engine import FAILED
 from relab.health.examine import Report
 from relab.health.memory import News
+from relab.health.onsets import Since
 from relab.health.rule import SEVERITIES, Finding, all_rules
 from relab.health.view import View, ViewGroup
 from relab.record import glossary
 from relab.record.state import seed_of
 from relab.runs.sentences import spread_words
+from relab.runs.values import fit_words
 
 WIDTH, NARROW, GROUPS, MANY = 118, 40, 5, 2
 ROUNDING = 1e-12  # of a mean: an error below this is what adding floats leaves
@@ -233,6 +236,8 @@ def seed_name(view: View) -> str:
 def outcome(view: View) -> str:
     """The last evaluation (else the last training returns) with its standard error, and the state if not finished."""
     state = "" if view.state in ("finished", "ended") else f" ({view.state})"
+    if view.verdict.fit is not None:
+        return fit_words(view.verdict.fit) + state
     name = view.earned
     where = "" if view.has_evals(view.by) or name.startswith("eval/") else " in training"
     if view.diverged:
@@ -274,12 +279,22 @@ def finding(finding: Finding, others: list[Finding], report: Report) -> list[str
     where = finding.run or f"group {report.called(finding.group)}"
     more = len({f.run or f.group for f in others if f.slug == finding.slug} - {finding.run or finding.group})
     also = f" (and {more} more {'run' if more == 1 else 'runs'})" if more else ""
-    since = "" if not finding.onset else f", since step {finding.onset:,}"
+    began = _began(finding, others, report)
+    since = f", {began.words}" if began is not None and began.marked else ""
     because = f", explained by {finding.explained_by}" if finding.explained_by else ""
     status = "" if finding.status == "fired" else f", {finding.status}"
     lines = [f"{finding.severity}: {finding.slug} in {where}{also}{since}{because}{status}", f"  {finding.message}"]
     lines.append("  " + numbers(finding) if finding.evidence else f"  why: {finding.meaning}")
     return [*lines, f"  try: {'; '.join(tried(item) for item in finding.suggest)}"]
+
+
+def _began(finding: Finding, others: list[Finding], report: Report) -> Since | None:
+    """In the first of the runs that have it, as curves and pages say it."""
+    same = [finding, *(f for f in others if f.slug == finding.slug and f is not finding)]
+    names = {f.run for f in same}
+    with_it = [group for group in report.groups if any(view.name in names for view in group.views)]
+    runs = sum(len(group.views) for group in with_it)
+    return onsets.earliest([(str(f.run), f.onset) for f in same], runs, "seeds" if len(with_it) < 2 else "runs")
 
 
 def numbers(finding: Finding) -> str:

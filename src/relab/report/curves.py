@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from relab.health import onsets
 from relab.health.beside import THIRDS, healthy_levels
 from relab.health.rule import Finding
 from relab.health.view import View
@@ -266,16 +267,16 @@ def levels(runs: list[Run]) -> list[Level]:
 
 
 def onset(findings: Sequence[Finding], runs: dict[str, Run]) -> Onset | None:
-    """Where the lead finding began: the earliest of its onsets, with the run's name where there are several runs.
+    """Where the lead finding began, as its card says (health/onsets.py); with the run's name where there are several.
 
-    What was so from the first step on, as a setting is, has no beginning to mark: the first that has one is taken.
+    What was so from the first step on has no beginning to mark: the first finding that has one is taken.
     """
-    dated = [f for f in findings if f.onset]
-    if not dated:
+    slugs = list(dict.fromkeys(f.slug for f in findings))
+    starts = [onsets.earliest([(str(f.run), f.onset) for f in findings if f.slug == slug], len(runs)) for slug in slugs]
+    slug, began = next(((slug, each) for slug, each in zip(slugs, starts) if each and each.marked), ("", None))
+    if began is None:
         return None
-    slug = dated[0].slug
-    first = min((f for f in dated if f.slug == slug), key=lambda f: f.onset or 0)
-    step, run = first.onset or 0, runs.get(str(first.run))
+    step, run = began.step, runs.get(began.run)
     name = run.name.rpartition("/")[2] if run and len(runs) > 1 else ""
     where = f" ({name})" if 0 < len(name) <= SHORT_NAME else ""  # a long one would lie across the curves
     axes = _other_axes(run.history, "", np.array([step])) if run else {}

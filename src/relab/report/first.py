@@ -19,13 +19,13 @@ from relab.record.history import History
 from relab.report import replication_page, sweep_page, words
 from relab.report.changes import base_of, likely
 from relab.report.svg_scale import COLOURS
+from relab.runs import naming
 from relab.runs.grouping import Group
-from relab.runs.naming import task_names
 from relab.runs.sentences import brief_sentence, finals, group_sentence, many_sentence
 
 MANY = 3  # groups up to which each gets its own words
 FEW_CHANGES = 4  # settings; groups that differ in more are different experiments
-UNWELL = ("part", "lost", "unstable", "flat", "not", "worse", "broken")  # verdicts that ask for a cause
+UNWELL = ("part", "lost", "fell", "unstable", "flat", "not", "worse", "broken")  # verdicts that ask for a cause
 INTERVAL = re.compile(r" \[[^\[\]]*\]")
 DETAIL = re.compile(r" \((?P<detail>[^()]*;[^()]*)\)")  # what the numbers of an answer are, and how sure they are
 FRESH = re.compile(r" \S+ on the \d+ seeds that chose it and(.*?) on (\d+) fresh ones: .*")
@@ -92,14 +92,8 @@ def environments(groups: list[Group]) -> dict[str, list[Group]]:
 
 def colour_places(groups: Sequence[Group]) -> dict[int, int]:
     """The place of each group's colour, by its identity: one config has one colour in all environments."""
-    order: dict[str, int] = {}
-    colours, within = {}, {}
-    for env, some in environments(list(groups)).items():
-        names = task_names([group.label for group in some], env)
-        for place, group in enumerate(some):
-            colours[id(group)] = order.setdefault(names[group.label], len(order))
-            within[id(group)] = place
-    return colours if len(order) <= len(COLOURS) else within  # too many: tell apart what stands in one figure
+    places = naming.colour_places([group.label for group in groups], [env_of(group) for group in groups], len(COLOURS))
+    return {id(group): place for group, place in zip(groups, places)}
 
 
 def env_of(group: Group) -> str:

@@ -44,6 +44,7 @@ class PlacedFinding:
 
     finding: Finding
     where: str
+    since: str = ""  # in words, of all runs that have it; empty where it has no beginning
 
     def to_json(self) -> Document:
         return {**self.finding.to_json(), "where": self.where}

@@ -22,6 +22,7 @@ from relab.base.text import count, duration, number, plural
 from relab.config.views import flatten
 from relab.formats.read import find
 from relab.formats.read.hints import Hints
+from relab.health import onsets
 from relab.health.chain import lead
 from relab.health.rule import Finding
 from relab.record.clock import elapsed
@@ -87,7 +88,7 @@ def page(path: Path, groups: list[Group], examined: PageHealth, named: Run | Non
     findings, against = [each.finding for each in examined.fired], named.history if named else None
     folded = tables.sections(groups, tables.health(examined), full)
     swept = sweep_page.build(path)
-    first_of_rules = top(examined.fired)
+    first_of_rules = top(examined.fired, groups)
     return Page(
         title=about_of(path, groups),
         first=first(path, groups, findings, against),
@@ -170,13 +171,23 @@ def _with_labels(text: str, groups: list[Group]) -> str:
     return text
 
 
-def top(findings: list[PlacedFinding]) -> list[PlacedFinding]:
-    """The findings that `relab examine` shows first, each with how many more runs it was found in."""
+def top(findings: list[PlacedFinding], groups: Sequence[Group] = ()) -> list[PlacedFinding]:
+    """The findings that `relab examine` shows first, each with how many more runs have it and since when."""
     slugs = [f.finding.slug for f in findings]
     shown = lead([f.finding for f in findings if not f.finding.footer])
     first = [f for f in findings if any(f.finding is each for each in shown)]
     more = [slugs.count(f.finding.slug) - 1 for f in first]
-    return [replace(f, where=f.where + (f" and {n} more" if n else "")) for f, n in zip(first, more)]
+    return [replace(f, where=f.where + (f" and {n} more" if n else ""), since=_since(f.finding.slug, findings, groups))
+            for f, n in zip(first, more)]  # fmt: skip
+
+
+def _since(slug: str, findings: list[PlacedFinding], groups: Sequence[Group]) -> str:
+    same = [f.finding for f in findings if f.finding.slug == slug]
+    names = {f.run for f in same}
+    with_it = [group for group in groups if any(run.name in names for run in group.runs)]
+    began = onsets.earliest([(str(f.run), f.onset) for f in same], sum(len(g.runs) for g in with_it),
+                            "seeds" if len(with_it) < 2 else "runs")  # fmt: skip
+    return began.words if began is not None and began.marked else ""
 
 
 def _where(finding: Finding, labels: dict[str, str]) -> str:

@@ -149,6 +149,25 @@ def algo_on_env(group: Nameable) -> str:
 # ---- Settings
 
 
+def colour_places(labels: Sequence[str], envs: Sequence[str], most: int = 6) -> list[int]:
+    """The place of each group's colour, the same on every page: one config has one colour in all environments.
+
+    Where the configs outnumber the colours, those of one environment are told apart, who stand in one figure.
+
+    >>> colour_places(["ppo on a, lr=1", "ppo on a, lr=2", "ppo on b, lr=2"], ["a", "a", "b"])
+    [0, 1, 1]
+    """
+    order: dict[str, int] = {}
+    places, within = [0] * len(labels), [0] * len(labels)
+    for env in dict.fromkeys(envs):
+        mine = [i for i, each in enumerate(envs) if each == env]
+        names = task_names([labels[i] for i in mine], env)
+        for place, i in enumerate(mine):
+            places[i] = order.setdefault(names[labels[i]], len(order))
+            within[i] = place
+    return places if len(order) <= most else within
+
+
 def task_names(labels: Iterable[str], env: str) -> dict[str, str]:
     """Labels of configs without the task, for a place whose heading names it; as they are where that is all they say.
 

@@ -86,7 +86,7 @@ def groups(index: Index, query: Query, every: Sequence[SeedGroup] | None = None)
 
 
 def whole(index: Index) -> list[SeedGroup]:
-    """All groups of a folder by the name of their first run, archived ones last: their places are their colours."""
+    """All groups of a folder by the name of their first run, archived ones last; their colours are the report's."""
     settings = dict(index.settings())
     digests = {number: digest.hex() for number, digest in index.db.execute("SELECT id, digest FROM configs")}
     every: list[SeedGroup] = []
@@ -96,11 +96,13 @@ def whole(index: Index) -> list[SeedGroup]:
             known = settings.get(run.config)
             key = f"config {digests[run.config]}" if known else name_key(run.name, run.folder)
             parts.setdefault(key, []).append(run)
-        every += _grouped(parts, settings, len(every))
+        some = _grouped(parts, settings)
+        places = naming.colour_places([group.label for group in some], [group.env for group in some])
+        every += [replace(group, place=place) for group, place in zip(some, places)]
     return every
 
 
-def _grouped(parts: Mapping[str, list[ListedRun]], settings: Mapping[int, Settings], place: int) -> list[SeedGroup]:
+def _grouped(parts: Mapping[str, list[ListedRun]], settings: Mapping[int, Settings]) -> list[SeedGroup]:
     named = {key + mark: some for key, runs in parts.items() for mark, some in _by_name(key, runs).items()}
     if not named:
         return []
@@ -109,7 +111,7 @@ def _grouped(parts: Mapping[str, list[ListedRun]], settings: Mapping[int, Settin
         [Nameable(flat, tuple(run.name for run in runs), runs[0].env) for flat, runs in zip(every, named.values())]
     )
     return [
-        SeedGroup(_short(key, runs[0]), text, place + i, runs, flat)
+        SeedGroup(_short(key, runs[0]), text, i, runs, flat)
         for i, ((key, runs), text, flat) in enumerate(zip(named.items(), texts, every))
     ]
 

@@ -9,7 +9,8 @@ import numpy as np
 from relab.base.text import number
 from relab.record import glossary
 from relab.runs.course import RETURNS
-from relab.runs.verdict import KEPT_HALF, LITTLE, Verdict, base_of
+from relab.runs.values import fit_sentence
+from relab.runs.verdict import FEWEST, KEPT_HALF, LITTLE, Verdict, base_of
 from relab.stats import SeedMean, mean_over_seeds
 
 
@@ -19,6 +20,8 @@ def sentence(v: Verdict) -> str:
         return "No result yet: no evaluation was made and no episode has ended"
     if v.kind == "broken":
         return _broken(v)
+    if v.kind == "fit":
+        return fit_sentence(v.fit)
     if v.kind == "unjudged":
         return "Not judged, no return was logged"
     if v.share:
@@ -63,9 +66,25 @@ def _head(v: Verdict) -> str:
         return "Did not learn, ends below where it began: "
     if v.kind == "flat" and v.random is None:
         return "No gain since the first value (what random earns is not known): "
+    if v.kind in ("flat", "gained", "fell"):
+        return _since(v)
     if v.kind == "unclear" and v.stages > 1:
         return f"Cannot tell, because the task changed ({v.stages} stages): "
     return _HEADS[v.kind]
+
+
+def _since(v: Verdict) -> str:
+    """Better than random, and gained 0.2 ± 0.13 since the first value (95 % interval): """
+    gain, wide = v.change
+    moved = f"{number(abs(gain))} ± {number(float(f'{wide:.2g}'))}"
+    if v.kind == "gained":
+        return f"Better than random, and gained {moved} since the first value (95 % interval): "
+    if v.kind == "fell":
+        return f"Fell by {moved} since the first value (95 % interval): "
+    signed = f"{'+' if gain >= 0 else '−'}{moved} since the first value"
+    if len(v.points) <= FEWEST:
+        return f"Better than random, too short to tell a gain ({signed}): "
+    return f"Better than random, but no gain beyond the noise ({signed}): "
 
 
 def _lacks(v: Verdict) -> str:
@@ -98,7 +117,6 @@ _HEADS = {
     "unclear": "Cannot tell whether it learned, the noise is too large: ",
     "part": "Lost part of what it had learned after {step} steps ({best}): ",
     "lost": "Lost what it had learned, from step {step} on ({best}): ",
-    "flat": "Better than random, but no gain since the first value: ",
     "not": "Did not learn: ",
     "worse": "Did not learn, ends worse than a random policy: ",
     "short": "Too short to tell: ",
@@ -149,7 +167,7 @@ def group_sentence(verdicts: list[Verdict]) -> str:
     """Learned on 4 of 5 seeds: 10.1 -> 487 [410, 564] (mean, 95 % interval, random 19.5)."""
     if len(verdicts) == 1:
         return sentence(verdicts[0])
-    text = _counted([counted_as(v) for v in verdicts])
+    text = _counted([counted_as(v) for v in verdicts], _fallen_below(verdicts))
     return text[:1].upper() + text[1:] + ": " + _group_numbers(verdicts)
 
 
@@ -158,7 +176,7 @@ def brief_sentence(verdicts: list[Verdict]) -> str:
     end = finals([v for v in verdicts if v.points and v.metric == verdicts[0].metric])
     where = f", ends at {number(end.mid)}" if end.n and math.isfinite(end.mid) else ""
     kinds = [counted_as(v) for v in verdicts]
-    return _counted(["learned" if kind == "top" else kind for kind in kinds]) + where
+    return _counted(["learned" if kind == "top" else kind for kind in kinds], _fallen_below(verdicts)) + where
 
 
 def counted_as(v: Verdict) -> str:
@@ -168,10 +186,18 @@ def counted_as(v: Verdict) -> str:
     return "hardly" if v.hardly and v.kind == "not" and not v.share else v.kind
 
 
-def _counted(kinds: list[str]) -> str:
-    """What became of all seeds, the bad ones too."""
+def _counted(kinds: list[str], below: int) -> str:
+    """What became of all seeds, the bad ones too; `below`: those that lost it and ended worse than random."""
     counts = {kind: kinds.count(kind) for kind in _COUNTED if kind in kinds}
-    return ", ".join(_COUNTED[kind] + _on_seeds(kind, count, len(kinds)) for kind, count in counts.items())
+    fallen = {"lost": f" ({below} of them down to worse than random)"} if below else {}
+    return ", ".join(
+        _COUNTED[kind] + _on_seeds(kind, count, len(kinds)) + fallen.get(kind, "") for kind, count in counts.items()
+    )
+
+
+def _fallen_below(verdicts: list[Verdict]) -> int:
+    """Which the rule worse-than-random counts as well."""
+    return sum(counted_as(v) == "lost" and v.below_random for v in verdicts)
 
 
 def _on_seeds(kind: str, how_many: int, n: int) -> str:
@@ -194,9 +220,9 @@ def many_sentence(verdicts: list[Verdict], configs: int) -> str:
 _COUNTED = {
     "learned": "learned", "below": "learned, but far below its best at the end", "little": "learned little",
     "hardly": "hardly learned", "top": "at the top throughout", "part": "learned and lost part of it",
-    "lost": "learned and lost it", "unstable": "unstable", "not": "did not learn", "flat": "no gain since the first value",
-    "unclear": "too noisy to tell", "worse": "worse than random", "broken": "broke",
-    "short": "too short to tell", "unjudged": "not judged", "none": "no result",
+    "lost": "learned and lost it", "unstable": "unstable", "fell": "fell below their start", "gained": "gained, not far beyond the noise",
+    "not": "did not learn", "flat": "no gain beyond the noise", "unclear": "too noisy to tell", "worse": "worse than random", "broken": "broke",
+    "short": "too short to tell", "unjudged": "not judged", "fit": "critic alone", "none": "no result",
 }  # fmt: skip
 
 

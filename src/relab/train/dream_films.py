@@ -8,6 +8,7 @@ An episode that has ended is black. A .png holds every few steps of the same bel
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -75,12 +76,21 @@ class Album:
 
     worlds, looks, ahead = 2, 8, 40
 
+    @staticmethod
+    def check(cfg: RunConfig, env: Env, agent: object) -> None:
+        """ConfigError for a run that has no world model of images, or ends before a strip is due."""
+        assert cfg.record is not None
+        every, starts = cfg.record.pictures, getattr(cfg.algo, "learning_starts", 0)
+        require_drawing(agent, cfg, env, f"`record.pictures` = {every:,} keeps a world model's pictures, but this one")
+        last = math.ceil(cfg.total_steps / (cfg.batch or 1)) * (cfg.batch or 1) // every * every
+        require(last > starts, f"`record.pictures` = {every:,} must come due after learning starts (step {starts:,})"
+                f" and before the run ends (step {cfg.total_steps:,}), but never does; set it to"
+                f" {max(1, (cfg.total_steps - starts) // 4):,} for four strips")  # fmt: skip
+
     def __init__(self, trainer: Trainer) -> None:
-        """ConfigError for a run that has no world model of images."""
+        self.check(trainer.cfg, trainer.env, trainer.state.agent)
         assert trainer.cfg.record is not None
         self.every = trainer.cfg.record.pictures
-        require_drawing(trainer.state.agent, trainer.cfg, trainer.env, f"`record.pictures` = {self.every:,} keeps a"
-                        " world model's pictures, but this one")  # fmt: skip
 
     def __call__(self, trainer: Trainer, before: int) -> None:
         """`before`: the step at which the iteration began."""

@@ -30,15 +30,16 @@ from relab.config import registry
 from relab.config.run import RunConfig
 from relab.config.views import flatten
 from relab.record.run_folder import Record, read_config
-from relab.train import checkpoint
+from relab.train import checkpoint, telling
 from relab.train.conformity import check_row
-from relab.train.contract import Algorithm, ContractError, DivergedError, State, Stopwatch, Tell
+from relab.train.contract import Algorithm, ContractError, DivergedError, State, Stopwatch
 from relab.train.envs.check_static import EnvError
 from relab.train.evaluation import Evaluator, Played, Progress, note_best, point_to_best
 from relab.train.profile import Profile
 from relab.train.replay import Data
 from relab.train.rollout import STEP_CAP
-from relab.train.screen import EARNED, Pace, Screen, Silent
+from relab.train.screen import EARNED, UNITS, Pace, Screen, Silent
+from relab.train.telling import Within
 from relab.train.usage import Usage
 
 
@@ -72,8 +73,6 @@ class Cut(Exception):  # noqa: N818 - somebody asked to stop, which is no error
     """Asked to stop; what was going on is done anew when the run goes on."""
 
 
-QUICK_S = 2.0  # an iteration that nobody waits for
-PART_EVERY_S = 0.5  # between two looks at how far a long part of an iteration is
 WITH = "with_"  # a companion's key in a checkpoint: with_NAME
 
 
@@ -101,8 +100,11 @@ class Trainer:
     usage: Usage = field(default_factory=Usage)
     stopping: Callable[[], str] = str  # the signal that asks for it; empty while there is none
     took: float | None = None  # seconds of the last iteration
+    within: Within | None = None  # listens to the iteration that is going on
+    forecast_said: bool = False
     unseen: bool = False  # nobody can read the screen, and the record says so
     warned: set[str] = field(default_factory=set)  # what this session has warned of
+    shown: dict[str, float] = field(default_factory=dict)  # of the last row: what it is judged by, if no return
     album: Callable[[Trainer, int], None] | None = None  # keeps pictures, where that was asked for
 
     @property
@@ -144,8 +146,10 @@ class Trainer:
     def train(self) -> str:
         """Until there is nothing left to do -> why; Cut where somebody asks to stop."""
         if self.progress.last_eval < 0:
-            self.evaluate()  # the level before any learning, and it may already be enough
-            self.save()
+            with self.usage.timed("eval_s"):
+                self.evaluate()  # the level before any learning, and it may already be enough
+            with self.usage.timed("save_s"):
+                self.save()
         if self.progress.owed is not None:
             self.judge(self.progress.owed, {})
         while True:
@@ -157,7 +161,8 @@ class Trainer:
                 break
             self.iterate()
         if self.progress.last_eval != self.step:
-            self.evaluate()
+            with self.usage.timed("eval_s"):
+                self.evaluate()
         if self.step < self.cfg.total_steps:
             self.record.append_event("stop", self.step, reason=self.over)
         return self.over
@@ -175,7 +180,7 @@ class Trainer:
         self.accompany("before", spent)
         before, learned = self.step, self.state.counts.updates
         watch, t0 = self.profile.watch(learned), time.perf_counter()
-        watch.tell = self.within(t0)
+        watch.tell = self.within = Within(self)
         metrics = self.advance(watch)
         t1 = time.perf_counter()
         self.record.append_metrics(self.step, metrics)
@@ -183,25 +188,11 @@ class Trainer:
         spent |= watch.split(t1 - t0)
         spent["log_s"], self.took = time.perf_counter() - t1, t1 - t0
         self.note_profile(self.profile.note(self.folder))
+        spent |= self.profile.spent()
         self.judge(metrics, spent)
         if self.album is not None:
             self.album(self, before)
         self.note_time(self.step - before, self.state.counts.updates - learned, spent, metrics, watch.within)
-
-    def within(self, began: float) -> Tell:
-        """Says on the screen how far a long part of an iteration is."""
-
-        def tell(what: str, done: int, total: int) -> None:
-            if (now := time.perf_counter()) - began < QUICK_S or not done:
-                return
-            if (now - began) // PART_EVERY_S > (last[0] - began) // PART_EVERY_S:
-                last[0] = now
-                eta = (now - began) * (total - done) / done
-                self.screen.part({"step": step, "total_steps": self.cfg.total_steps, "axis": self.clock,
-                                  "what": what, "done": done, "of": total, "eta_s": eta})  # fmt: skip
-
-        last, step = [began], self.step
-        return tell
 
     def note_profile(self, place: Path | None) -> None:
         if place is not None:
@@ -245,8 +236,11 @@ class Trainer:
             raise Cut
 
     def say_wait(self) -> None:
-        """Somebody asked to stop, and would think that nobody had heard it."""
-        if self.took is None or self.took > QUICK_S:
+        """Somebody asked to stop, and would think that nobody had heard it; said once, at the signal or as soon as it
+        takes long."""
+        waits = self.took is None or self.took > telling.QUICK_S or (self.within is not None and self.within.is_long)
+        if waits and "stopping" not in self.warned:
+            self.warned.add("stopping")
             about = "which may compile kernels" if self.took is None else f"the last took {self.took:.0f} s"
             self.screen.note(f"  stopping once this iteration is over ({about}), then all is saved; Ctrl-C again ends"
                              " at once, and what came after the last checkpoint is lost")  # fmt: skip
@@ -308,6 +302,8 @@ class Trainer:
         shown |= {"sps": self.pace.sps or sps, "episodes": self.state.counts.episodes}
         by = next((name for name in EARNED if name in metrics), self.earned_by)
         self.earned, self.earned_by = metrics.get(by, self.earned), by
+        self.shown = instead = {name: metrics[name] for name in getattr(self.algo, "SHOWN", ()) if name in metrics}
+        shown |= {"shown": instead} if instead else {}
         self.screen.iteration(shown | {"return": self.earned, "earned": by, "metrics": metrics})
         self.note_screen()
 
@@ -330,10 +326,11 @@ class Trainer:
         for row in played.rows:
             self.record.append_eval(row)
         self.warn_of_endless(played.open_ends, f"the evaluation at step {self.step:,}")
-        best = note_best(self.progress, self.candidate(played))
+        stays = getattr(self.algo, "POLICY_STAYS", False)  # optional in the contract
+        best = not stays and note_best(self.progress, self.candidate(played))
         modes = {mode: {"mean": level.mean, "noise": level.se} for mode, level in played.modes.items()}
         facts = {"step": self.step, "n": self.cfg.eval.episodes, "outcome": self.evaluator.outcome}
-        self.screen.evaluation(facts | {"modes": modes, "best": best})
+        self.screen.evaluation(facts | {"modes": modes, "best": best} | ({"stays": True} if stays else {}))
 
     def candidate(self, played: Played) -> Document:
         """What is held against the best so far: the evaluation, never a number of training."""
@@ -386,14 +383,17 @@ class Trainer:
         run = self.folder
         judged = "best" if self.progress.best else "latest"  # without a return there is no best
         trust = registry.trust_word(self.cfg.env.name, self.cfg.algo.name)
+        judge = f"relab eval {run} --checkpoint {judged} --episodes 100{trust}"
+        use = getattr(self.algo, "then", lambda folder, cfg: judge)  # optional in the contract
         then = {
-            "finished": [f"relab eval {run} --checkpoint {judged} --episodes 100{trust}"],
+            "finished": [use(run, self.cfg)],
             "interrupted": [f"relab resume {run}{trust}"],
             "failed": [],
         }
         sps = (self.step - self.began_step) / max(elapsed, 1e-9)
         facts = {"status": status, "why": why, "step": self.step, "elapsed_s": elapsed, "sps": sps, "folder": str(run)}
-        facts |= {"began_step": self.began_step, "axis": self.clock, "usage": self.usage.line()}
+        self.usage.unit = UNITS[self.clock]
+        facts |= {"began_step": self.began_step, "axis": self.clock, "usage": self.usage.line(), "shown": self.shown}
         self.screen.end(facts | {"best": self.progress.best, "next": then[status]})
         self.note_screen()
         self.record.close()

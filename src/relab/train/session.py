@@ -17,7 +17,7 @@ from relab.base import interrupts, processes
 from relab.base.documents import Document, Settings, Tree
 from relab.base.enclosed import subfolder
 from relab.base.interrupts import stops_say
-from relab.config import layers, registry
+from relab.config import layers, registry, stretch
 from relab.config.base import ConfigError
 from relab.config.run import RunConfig
 from relab.record.provenance import usable_cores
@@ -114,6 +114,8 @@ def begin(
         with failures_recorded(record):
             record.append_event("start", 0, pid=os.getpid())
             screen.start(head_facts(cfg, record))
+            if stretched := stretch.against_shipped(layers.flatten(cfg), provenance):
+                screen.note(f"  another length than the preset's: {stretched}")
             trainer = prepare(cfg, record, env, screen)
             if inherited is not None:
                 begin_with(trainer, inherited)
@@ -141,9 +143,9 @@ def inherited_by(cfg: RunConfig, env: Any, runs: Path, kept: Tree | None = None)
     source = weights.find(cfg.start_from, runs, kept)
     jit.set_threads(cfg.threads)
     state = check_state(algo.init(setup_of(cfg, env, runs)), cfg.algo.name, clock_of(algo, cfg.algo.name))
-    inherited = weights.fitting(source, state.to_tree(), cfg.start_parts or ())
+    inherited = weights.fitting(source, state.to_tree(), cfg.start_parts or (), env.spec.env)
     if whole := getattr(algo, "WHOLE", False):  # optional in the contract
-        weights.require_whole(inherited, () if whole is True else whole)
+        weights.require_whole(inherited, () if whole is True else whole, env.spec.env)
     weights.require_borrowed(borrowed, inherited.fresh)
     return inherited
 
@@ -159,8 +161,10 @@ def descent(meta: Document, inherited: Inherited | None) -> Document:
 
 def begin_with(trainer: Trainer, inherited: Inherited) -> None:
     """Put the weights in and keep them at once: from here on the run needs the other one no more."""
-    weights.put(trainer.algo, trainer.state, inherited)
-    trainer.save()
+    with trainer.usage.timed("start_s"):
+        weights.put(trainer.algo, trainer.state, inherited)
+    with trainer.usage.timed("save_s"):
+        trainer.save()
     trainer.screen.note(f"  {inherited.line()}")
 
 
@@ -329,7 +333,10 @@ def check_agent(cfg: RunConfig, env: Any, runs: Path = Path("runs")) -> None:
     """ConfigError where the algorithm cannot act in the environment; asked before anything is measured."""
     algo = registry.algo_module(cfg.algo.name)
     clock_of(algo, cfg.algo.name)
-    check_policy(algo.make_agent(cfg.algo, env.spec, cfg.seed, cfg.device, cfg.threads), cfg.algo.name)
+    agent = algo.make_agent(cfg.algo, env.spec, cfg.seed, cfg.device, cfg.threads)
+    check_policy(agent, cfg.algo.name)
+    if cfg.record is not None and cfg.record.pictures:
+        registry.load(ALBUM).check(cfg, env, agent)
     getattr(algo, "check", lambda setup: None)(setup_of(cfg, env, runs))  # optional in the contract
 
 

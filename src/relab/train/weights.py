@@ -43,6 +43,7 @@ class Source:
     checkpoint: str  # latest, best, or a step
     step: int
     arrays: dict[str, Arrays]  # params, and obs_scale where it has one
+    env: str = ""  # that it was trained on
 
     @property
     def name(self) -> str:
@@ -71,9 +72,19 @@ class Inherited:
         n, own = len(self.taken[PARAMS]), len(self.taken[PARAMS]) + len(self.fresh)
         scale = " and its scale of observations" if SCALE in self.taken else ""
         wrong = [f"{name} ({shape_text(a)} there, {shape_text(b)} here)" for name, (a, b) in self.other_shape.items()]
-        rest = [*wrong, *(name for name in self.fresh if name not in self.other_shape)]
+        rest = [*wrong, *by_part([name for name in self.fresh if name not in self.other_shape], self.taken[PARAMS])]
         anew = f"; fresh: {', '.join(rest[:3])}{f' and {len(rest) - 3} more' if len(rest) > 3 else ''}" if rest else ""
         return f"starts from {self.source.name} (step {self.source.step:,}): {n} of {own} weights{scale}{anew}"
+
+
+def by_part(names: list[str], taken: Arrays) -> list[str]:
+    """Weights by the part of a network that they are, where nothing of it was taken: actor, critic."""
+    heads = {head_of(name) for name in taken}
+    return list(dict.fromkeys(name if head_of(name) in heads else head_of(name) for name in names))
+
+
+def head_of(name: str) -> str:
+    return re.split(r"[/.]", name)[0]
 
 
 def shape_text(shape: tuple[int, ...]) -> str:
@@ -101,7 +112,9 @@ def find(word: str, runs: Path, kept: Mapping[str, Any] | None = None) -> Source
     parts = {part: tree[part] for part in (PARAMS, SCALE) if isinstance(tree.get(part), dict)}
     arrays = {part: {key: a for key, a in each.items() if isinstance(a, np.ndarray)} for part, each in parts.items()}
     about = folder.resolve().name, str(meta.get("id") or ""), str(meta.get("config_hash") or "")
-    return Source(*about, name, checkpoint.step_of(where.name), arrays)
+    spec = meta.get("spec")
+    trained_on = str(spec.get("env") or "") if isinstance(spec, dict) else ""
+    return Source(*about, name, checkpoint.step_of(where.name), arrays, trained_on)
 
 
 def locate(word: str, runs: Path) -> tuple[Path, str]:
@@ -150,19 +163,19 @@ def check_record(word: str, record: str, runs: Path, typed: str = "") -> None:
 # ---- What fits
 
 
-def fitting(source: Source, own: Tree, parts: tuple[str, ...]) -> Inherited:
-    """What a run whose state is `own` (a tree) takes of a checkpoint; ConfigError where that is nothing."""
+def fitting(source: Source, own: Tree, parts: tuple[str, ...], env: str = "") -> Inherited:
+    """What a run on `env` whose state is `own` (a tree) takes of a checkpoint; ConfigError where that is nothing."""
     there, here = source.arrays.get(PARAMS, {}), checkpoint.split({PARAMS: own[PARAMS]})[0]
     here = {key.removeprefix(f"{PARAMS}."): array for key, array in here.items()}
     chosen = {key: array for key, array in there.items() if not parts or any(is_part(key, part) for part in parts)}
     for part in parts:
-        known = ", ".join(dict.fromkeys(re.split(r"[/.]", key)[0] for key in there))
+        known = ", ".join(dict.fromkeys(head_of(key) for key in there))
         require(any(is_part(key, part) for key in there),
                 f"`start_parts` names {part!r}, but {source.name} has no such weights; it has {known}")  # fmt: skip
     both = {key: (array.shape, here[key].shape) for key, array in chosen.items() if key in here}
     taken = {key: chosen[key].astype(here[key].dtype) for key, (a, b) in both.items() if a == b}
     shapes = {key: pair for key, pair in both.items() if key not in taken}
-    check_taken(source, taken, shapes, list(here))
+    check_taken(source, taken, shapes, list(here), env)
     whole = {PARAMS: taken} | scale_of(source, own)
     left, fresh = (tuple(k for k in each if k not in taken) for each in (there, here))
     return Inherited(source, whole, shapes, left, fresh)
@@ -173,29 +186,40 @@ def is_part(name: str, part: str) -> bool:
     return name == part or name.startswith((f"{part}/", f"{part}."))
 
 
-def check_taken(source: Source, taken: Arrays, shapes: Document, here: list[str]) -> None:
+def other_env(source: Source, env: str) -> str:
+    """Said where another run was trained on something else, which is why its weights do not fit."""
+    apart = source.env and env and source.env != env
+    return f" (it was trained on {source.env}, and this run is on {env})" if apart else ""
+
+
+def check_taken(source: Source, taken: Arrays, shapes: Document, here: list[str], env: str = "") -> None:
     some = list(shapes.items())[:3]
     wrong = "; ".join(f"{name} is {shape_text(a)} there and {shape_text(b)} here" for name, (a, b) in some)
     named = f"it has {', '.join(list(source.arrays.get(PARAMS, {}))[:4])} ..., and this run {', '.join(here[:4])} ..."
-    require(bool(taken), f"nothing of {source.name} fits this run: {wrong or named}; weights fit by name and shape: use"
-            " the same algorithm, layers and observation, or leave `start_from` out")  # fmt: skip
+    require(bool(taken), f"nothing of {source.name} fits this run{other_env(source, env)}: {wrong or named}; weights"
+            " fit by name and shape: use the same algorithm, layers and observation, or leave `start_from` out"
+            )  # fmt: skip
     bad = [name for name, array in taken.items() if not np.isfinite(array).all()]
     require(not bad, f"the weights of {source.name} are not finite ({', '.join(bad[:3])}): the run had diverged; start"
             f" from an earlier checkpoint, e.g. {source.run}@best")  # fmt: skip
 
 
-def require_whole(inherited: Inherited, parts: tuple[str, ...] = ()) -> None:
+def require_whole(inherited: Inherited, parts: tuple[str, ...] = (), env: str = "") -> None:
     """ConfigError where some of what was asked for is of another size: what is left would be half a network.
 
-    `parts`: those that this is asked of; all without.
+    `parts`: those that this is asked of; all without. `env`: what this run is on.
     """
     wrong_size = inherited.other_shape.items()
     some = [(k, v) for k, v in wrong_size if not parts or any(is_part(k, part) for part in parts)]
     n = len(inherited.taken[PARAMS])
     wrong = "; ".join(f"{name} is {shape_text(a)} there and {shape_text(b)} here" for name, (a, b) in some[:3])
-    require(not some, f"{inherited.source.name} is of another size: {len(some)} of the {len(some) + n} weights that"
-            f" would be taken do not fit ({wrong}), and a part of a network means nothing; use the sizes of that run"
-            " (`--parent` takes its settings over), or leave `start_from` out")  # fmt: skip
+    apart = other_env(inherited.source, env)
+    why = f"does not fit{apart}" if apart else "is of another size"
+    remedy = (f"start from a run on {env}" if apart else "use the sizes of that run (`--parent` takes its settings"
+              " over)")  # fmt: skip
+    require(not some, f"{inherited.source.name} {why}: {len(some)} of the {len(some) + n} weights that would be taken"
+            f" do not fit ({wrong}), and a part of a network means nothing; {remedy}, or leave `start_from` out"
+            )  # fmt: skip
 
 
 def require_borrowed(parts: tuple[str, ...], fresh: tuple[str, ...]) -> None:

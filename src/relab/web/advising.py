@@ -30,6 +30,7 @@ from relab.notebook import log, references
 from relab.notebook.words import words
 from relab.report import words as names
 from relab.runs import grouping, moves
+from relab.runs.naming import shown
 from relab.web.examining import loaded
 
 MOST = 30  # experiments that are asked for what comes next
@@ -68,9 +69,25 @@ def id_of(proposal: Proposal) -> str:
     return hashlib.blake2b(text.encode("utf-8", "replace"), digest_size=6).hexdigest()
 
 
-def approve(root: str, sources: Sequence[Source], wanted: str, edits: Mapping[str, str], queue: str | None) -> str:
-    """Write the proposal, with other values where somebody edited it; with `queue`, also put its run in the line."""
+def title(root: str, sources: Sequence[Source], wanted: str) -> str:
+    """A proposal in a line: its parent and what it changes."""
+    return _title(_find(root, sources, wanted))
+
+
+def _title(proposal: Proposal) -> str:
+    changes = (f"{key} {shown(change['from'])} → {shown(change['to'])}" for key, change in proposal.diff.items())
+    return f"{proposal.parent}: {', '.join(changes)}"
+
+
+def approve(
+    root: str, sources: Sequence[Source], wanted: str, edits: Mapping[str, str], queue: str | None
+) -> tuple[str, str]:
+    """Write the proposal, with other values where somebody edited it; with `queue`, also put its run in the line.
+
+    -> the proposal in a line, and what became of it.
+    """
     proposal = _find(root, sources, wanted)
+    require(proposal.runs_here, "another tool's run is changed in its own program; relab does not start it")
     proposal = edited(proposal, edits)
     folder = Path(proposal.folder)
     require(
@@ -78,15 +95,14 @@ def approve(root: str, sources: Sequence[Source], wanted: str, edits: Mapping[st
     )
     own(folder, proposals_.FILE)
     path = proposals_.write(proposal)
-    said = f"wrote {path.relative_to(root) if path.is_relative_to(root) else path}"
-    return f"{said}; {_queued(path, queue)}" if queue else f"{said}; relab train {path} runs it"
+    text = f"written to {path.relative_to(root) if path.is_relative_to(root) else path}"
+    return _title(proposal), f"{text}; {_queued(path, queue) if queue else f'relab train {path} runs it'}"
 
 
 def _find(root: str, sources: Sequence[Source], wanted: str) -> Proposal:
     for home, some in _homes(root, sources).items():
         proposal = _propose(home, root, some)
         if isinstance(proposal, Proposal) and id_of(proposal) == wanted:
-            require(proposal.runs_here, "another tool's run is changed in its own program; relab does not start it")
             return proposal
     raise NotFoundError("this proposal is no longer made: the runs have changed; load the page again")
 

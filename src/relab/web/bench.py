@@ -10,6 +10,8 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
 from relab.base.documents import Document
+from relab.health import onsets
+from relab.health.onsets import Since
 from relab.web import render
 from relab.web.desk import Desk
 from relab.web.live import Live
@@ -50,7 +52,13 @@ class Bench:
                 card = cards.setdefault(finding["slug"], {**finding, "others": []})
                 if card["where"] != finding["where"]:
                     card["others"].append(finding)
-        return [*cards.values()]
+        return [card | {"since": since(card, len(names))} for card in cards.values()]
+
+
+def since(card: Document, runs: int, unit: str = "seeds") -> Since | None:
+    """When what a card tells began, in the first of the runs that it names; chart and card say the same."""
+    dated = [(str(f["where"]), f["onset"]["step"]) for f in (card, *card["others"]) if f.get("onset")]
+    return onsets.earliest(dated, runs, unit)
 
 
 def of(request: Request) -> Bench:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from relab.base.documents import Document
+from relab.base.places import printable
 from relab.record import glossary
 from relab.record.clock import CLOCK, running
 from relab.record.history import Column, History
@@ -252,6 +253,7 @@ def csv(shown: Chart, groups: Sequence[tuple[Group, int]], view: ChartView) -> s
 
 
 def _cell(text: str) -> str:
-    """A cell that no spreadsheet takes for a formula, and no comma cuts in two."""
-    plain = f"'{text}" if text[:1] in "=+-@\t\r" else text
+    """A cell that no spreadsheet takes for a formula, no comma cuts in two, and that steers no terminal."""
+    shown = printable(text)
+    plain = f"'{shown}" if text[:1] in "=+-@\t\r" else shown
     return '"' + plain.replace('"', '""') + '"' if any(c in plain for c in ',"\n\r') else plain

@@ -34,14 +34,15 @@ def compared(root: str, sources: Sequence[Source], places: Sequence[int], option
         "warnings": result.warnings, "notes": [*result.notes, *result.profile_notes], "unread": result.unread,
         "why": render.why(result), "text": render.text(result, verbose=True), "markdown": tables.markdown(result),
         "latex": tables.latex(result), "config": _config(runs), "metrics": _metrics(runs),
-        "profile": _over_all(result),
+        "profile": _over_all(result, by_run),
     }  # fmt: skip
 
 
 def _task(task: Task, result: Result, places: dict[int, int]) -> Document:
     head, rows = tables.cells(task)
     code, name = task.measure.metric, words.metric(task.measure.metric)
-    details = [words.in_text(line) for line in render.details(task) if not line.startswith(("declared", "differ"))]
+    details = [words.in_text(line) for line in render.joined(render.details(task))
+               if not line.startswith(("declared", "differ"))]  # fmt: skip
     return {
         "env": task.env, "head": [word.replace(code, name) for word in head], "rows": rows,
         "caption": f"{name}{render.step_text(task)}; mean over seeds, t interval widened for skewness",
@@ -56,13 +57,13 @@ def sentence(task: Task) -> str:
     answers = [shortened(words.in_text(pair.answer.text))[0] for pair in task.pairs if pair.declared]
     if answers:
         return " ".join(answers)
-    best = task.variants[0]
-    few = min(row.mean.n for row in task.variants)
-    limit = (
-        "under five seeds nothing is settled"
-        if few < build.numbers.LEAST
-        else "not declared beforehand, so exploratory"
-    )
+    best, least = task.variants[0], build.numbers.LEAST
+    few = [row.label for row in task.variants if row.mean.n < least]
+    if best.label in few or len(few) == len(task.variants) - 1:
+        limit = f"{best.label if best.label in few else 'every other'} has under five seeds, so nothing is settled"
+    else:
+        some = f"; {', '.join(few[:2])}{' and others' if len(few) > 2 else ''}: under five seeds" if few else ""
+        limit = f"not declared beforehand, so exploratory{some}"
     return f"{best.label} stands first: {render.mean_text(task, best)} ({limit})."
 
 
@@ -72,10 +73,13 @@ def detail(task: Task) -> str:
     return "; ".join(dict.fromkeys(part for part in parts if part))
 
 
-def _over_all(result: Result) -> Document | None:
+def _over_all(result: Result, places: dict[int, int]) -> Document | None:
+    """In the colours that the variants have in their tasks, under the names that they have there."""
     if len(result.profile) < 2:
         return None
-    return {"figure": svg_pictures.draw(pictures.over_tasks(result.profile)), "lines": render.over_all(result)}
+    drawn = [picture for task in result.tasks for picture in pictures.of_task(task, places)]
+    known = {row.label: row.place for picture in drawn for row in picture.rows}
+    return {"figure": svg_pictures.draw(pictures.over_tasks(result.profile, known)), "lines": render.over_all(result)}
 
 
 def _config(runs: Sequence[grouping.Run]) -> Document:

@@ -147,6 +147,17 @@ class Tools:
         return answer(done.stdout.splitlines(), "relab queue in a terminal shows all of it")
 
 
+class Server(MCPServer):
+    """The library's server, whose own refusals (a tool that is none, words of the wrong type) are masked, too."""
+
+    async def call_tool(self, name: str, *words: Any, **more: Any) -> Any:
+        """As the library does it; what it echoes came from outside."""
+        try:
+            return await super().call_tool(name, *words, **more)
+        except ToolError as error:
+            raise type(error)(answer(str(error).splitlines() or ["refused"], "")) from None
+
+
 READS = ("list_runs", "examine", "compare", "curves", "diff", "search_notes", "propose", "explain")
 RUNS = ("queue", "queue_run")
 
@@ -155,7 +166,7 @@ def server(root: Path, allow_run: bool = False) -> MCPServer:
     """The server of a folder; without `allow_run` nothing that it offers starts or changes anything."""
     require(root.is_dir(), f"`relab mcp` serves a folder of runs, but {root} is none")
     tools = Tools(root.resolve())
-    served = MCPServer("relab", instructions=ABOUT, version=__version__, log_level="ERROR")
+    served = Server("relab", instructions=ABOUT, version=__version__, log_level="ERROR")
     for name in (*READS, *(RUNS if allow_run else ())):
         reads = name != "queue_run"
         hints = ToolAnnotations(read_only_hint=reads, destructive_hint=False, open_world_hint=False)

@@ -116,6 +116,7 @@ class Bench:
         from relab.comparison.task import Options
         from relab.runs import together
 
+        require(math.isfinite(smallest_effect), f"smallest_effect must be a finite number, but is {smallest_effect}")
         places = [self.place(word) for word in paths or [""]]
         require(len(places) <= MANY_RUNS, f"at most {MANY_RUNS} paths at a time, but got {len(places)}")
         words = dict(zip(places, paths or [""]))

@@ -1,10 +1,10 @@
-"""What has the user of the dashboard seen and refused? In the user's cache folder, for each folder that is served."""
+"""What has the user of the dashboard seen and decided? In the user's cache folder, for each folder that is served."""
 
 from __future__ import annotations
 
 import hashlib
 import os
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from relab.base.documents import Document
@@ -12,18 +12,39 @@ from relab.base.jsonl import RecordError, encode, read_json, write_atomic
 from relab.base.places import cache_folder
 
 SCHEMA, MOST = 1, 2000
+APPROVED, REJECTED = "approved", "rejected"
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What became of a proposal: approved or rejected, what it was, and what followed."""
+
+    id: str
+    state: str
+    title: str = ""
+    text: str = ""
+    at: str = ""  # UTC
 
 
 @dataclass
 class Seen:
-    """What was there at the last look that somebody called done, and proposals that were refused."""
+    """What was there at the last look that somebody called done, and what became of proposals, oldest first."""
 
     at: str = ""
     apart: list[str] = field(default_factory=list)
-    refused: list[str] = field(default_factory=list)
+    decisions: list[Decision] = field(default_factory=list)
 
     def to_json(self) -> Document:
-        return {"schema": SCHEMA, "at": self.at, "apart": self.apart[-MOST:], "refused": self.refused[-MOST:]}
+        decisions = [asdict(each) for each in self.decisions[-MOST:]]
+        return {"schema": SCHEMA, "at": self.at, "apart": self.apart[-MOST:], "decisions": decisions}
+
+    @property
+    def decided(self) -> dict[str, Decision]:
+        """By the proposal's id; of one that was decided twice the last word."""
+        return {each.id: each for each in self.decisions}
+
+    def without(self, wanted: str) -> list[Decision]:
+        return [each for each in self.decisions if each.id != wanted]
 
 
 def read(root: Path) -> Seen:
@@ -31,8 +52,11 @@ def read(root: Path) -> Seen:
         body = read_json(_folder(), _file(root))
     except (RecordError, OSError):
         return Seen()
-    lists = [[str(each) for each in body.get(key) or ()] for key in ("apart", "refused")]
-    return Seen(str(body.get("at") or ""), *lists) if body.get("schema") == SCHEMA else Seen()
+    if body.get("schema") != SCHEMA:
+        return Seen()
+    rows = [row for row in body.get("decisions") or () if isinstance(row, dict)]
+    decisions = [Decision(**{name: str(row.get(name) or "") for name in Decision.__dataclass_fields__}) for row in rows]
+    return Seen(str(body.get("at") or ""), [str(each) for each in body.get("apart") or ()], decisions)
 
 
 def write(root: Path, seen: Seen) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import re
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,7 +15,7 @@ from typing import Any
 from urllib.parse import quote, urlencode
 
 from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from relab.base.places import printable
 from relab.base.text import age, count, duration, number, plural, size
@@ -23,19 +24,36 @@ from relab.report import svg_scale, words
 from relab.runs.naming import shown
 
 STATIC = Path(__file__).parent / "static"
+STEERING = re.compile("[\\x00-\\x08\\x0b-\\x1f\\x7f-\\x9f\\u202a-\\u202e\\u2066-\\u2069]")
 
 
 @functools.lru_cache(maxsize=1)
 def environment() -> Environment:
     loader = ChoiceLoader([PackageLoader("relab.web"), PackageLoader("relab.report")])
-    made = Environment(loader=loader, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, autoescape=True)
+    made = Environment(loader=loader, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, autoescape=True,
+                       finalize=plain)  # fmt: skip
     made.globals |= {
         "word": words.metric, "axis": words.axis, "number": number, "count": count, "duration": duration,
-        "plural": plural, "shown": shown, "drawn": Markup, "ago": ago, "size": size, "colour": svg_scale.colour,
+        "plural": plural, "shown": shown, "drawn": drawn, "ago": ago, "size": size, "colour": svg_scale.colour,
         "small": report.small, "address": address, "asset": asset,
     }  # fmt: skip
-    made.filters |= {"printable": printable, "segment": lambda text: quote(str(text), safe="")}
+    made.filters |= {"printable": printable, "exact": exact, "segment": lambda text: quote(str(text), safe="")}
     return made
+
+
+def plain(value: Any) -> Any:
+    """What is printed on a page, without signs that steer a terminal or turn the reading direction; Markup stays."""
+    return STEERING.sub("?", value) if type(value) is str else value
+
+
+def drawn(text: str) -> Markup:
+    """A picture as it stands in a page: its text is escaped already, and steers nothing either."""
+    return Markup(STEERING.sub("?", text))
+
+
+def exact(text: str) -> Markup:
+    """A name that a script sends back: control characters as references, so that none stands in the page itself."""
+    return Markup(STEERING.sub(lambda match: f"&#{ord(match[0])};", str(escape(text))))
 
 
 def page(name: str, **content: Any) -> str:

@@ -266,6 +266,44 @@ def test_check_says_what_would_be_refused(capsys: pytest.CaptureFixture[str]):
     Path("mine.yaml").write_text("set: {seed: 3}")
     assert cli.main(["loop", str(path), "--check", "mine.yaml"]) == 64
     assert not calls()
+    assert not Path("loops").exists(), "a check leaves nothing behind"
+
+
+@pytest.mark.parametrize(("old", "new", "says"), [
+    ("base: {x: 0.1, y: 1.0}", "base: [1]", "`base` must hold settings"),
+    ("base: {x: 0.1, y: 1.0}", "base: {x: .nan, y: 1.0}", "`base.x` must be a finite number, but is nan"),
+    ("base: {x: 0.1, y: 1.0}", "base: {x: .inf, y: 1.0}", "`base.x` must be a finite number, but is inf"),
+    ("smallest_effect: 0.5", "smallest_effect: .nan", "`smallest_effect` must be a finite number"),
+    ("smallest_effect: 0.5", "smallest_effect: .inf", "`smallest_effect` must be a finite number"),
+    ("range: [-100, 100]", "range: [-100, .inf]", "`range.1` must be a finite number"),
+    ("findings: false", "findings: false\nbudget: .inf", "`budget`"),
+    ("findings: false", "findings: false\nbudget: .nan", "`budget`"),
+    ("findings: false", "findings: false\nevaluator: 5", "`evaluator` must be a list of texts, but is 5"),
+    ("findings: false", "findings: false\nquick: [1]", "`quick` must hold keys of this file"),
+    ("findings: false", "findings: false\nstop_on: 5", "`stop_on`"),
+    ("policy:", "policy:\n  lock: 5", "`policy.lock` must be a list of texts, but is 5"),
+    ("policy:", "policy:\n  constraints: 5", "`policy.constraints` must be a list of texts, but is 5"),
+    ("policy:", "policy:\n  constraints: ['" + "-" * 400 + "x < 1']", "must not be nested more than 60 deep"),
+    ("policy:", "policy:\n  constraints: ['" + "not " * 120 + "x < 1']", "must not be nested more than 60 deep"),
+])  # fmt: skip
+def test_wrong_types_and_numbers_without_end_are_told_in_one_line(capsys, old: str, new: str, says: str):
+    path = write(x=0.1)
+    path.write_text(path.read_text().replace(old, new))
+    assert cli.main(["loop", str(path), "--dry-run"]) == 64
+    (line,) = capsys.readouterr().err.splitlines()
+    assert says in line
+
+
+@pytest.mark.parametrize(("text", "says"), [
+    ("diff: {x: {from: 0.1, to: 0.5}}\nset: {y: 2.0}", "holds `diff` and `set`, of which one would be dropped"),
+    ("diff: {x: {from: 0.1, to: 0.5}}\noverride: {x: 0.5}", "holds `diff` and `override`"),
+    ("set: {x: 0.5}\noverride: {x: 0.4}", "`x` is 0.4 in `override` and 0.5 in `set`"),
+    ("config: {x: 0.5, y: 1.0}\nset: {x: 0.4}", "`x` is named as 0.4"),
+])  # fmt: skip
+def test_a_proposal_says_once_what_it_changes(capsys, text: str, says: str):
+    Path("mine.yaml").write_text(text)
+    assert cli.main(["loop", str(write(x=0.1)), "--check", "mine.yaml"]) == 64
+    assert says in capsys.readouterr().err
 
 
 def test_a_tampered_evaluator_stops_the_loop_and_what_ran_meanwhile_runs_again():

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
+from relab import cli
 from relab.config import layers
 from relab.config.base import ConfigError
 from relab.config.layers import Layer
@@ -58,3 +61,65 @@ def test_a_collector_that_was_killed_is_no_fault_of_relab(code, how):
     lost = Collector.lost(SimpleNamespace(process=SimpleNamespace(exitcode=code)))  # type: ignore[arg-type]
     assert how in str(lost)
     assert "`relab resume` goes on from there" in str(lost)
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"length": "1"}, "`length` must be at least 2 rows: what follows from a row is learned from the next one"),
+        ({"length": "1000"}, r"= 4,000 steps, but `learning_starts` is 512; set algo.learning_starts=4000, or use"),
+        ({"unimix": "1"}, "0 <= `unimix` < 1 must hold, but got unimix = 1"),
+        ({"mode": "model", "focus": "0.1"}, "focus=0.1 would make .* with mode=model actor and critic do not learn"),
+        ({"mode": "behaviour", "model_updates": "4"}, "with mode=behaviour the world model does not learn; leave it"),
+    ],
+)
+def test_settings_that_mean_nothing_are_refused(settings, words):
+    with pytest.raises(ConfigError, match=words):
+        config(**settings)
+
+
+def test_a_sequence_longer_than_any_episode_is_refused_with_the_numbers():
+    with pytest.raises(ConfigError, match=r"`length` is 41 rows and no episode has more than 40 .* algo.length=40 or"):
+        check(length="41", **{"env.horizon": "39"})
+    check(length="40", **{"env.horizon": "39"})
+
+
+def test_a_run_that_ends_before_it_learns_says_both_ways_out():
+    with pytest.raises(ConfigError, match=r"nothing would be learned; lower it, or train longer"):
+        check(total_steps="512")
+
+
+def test_pictures_that_cannot_be_or_never_come_due_are_refused_before_anything_is_measured(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    def measured(*_: Any) -> None:
+        raise AssertionError("the random policy was measured")
+
+    monkeypatch.setattr(session, "random_baseline", measured)
+    words = ["train", "dreamer", "env=cartpole", "--runs", str(tmp_path), "--quiet"]
+    assert cli.main([*words, "record.pictures=512"]) == 64
+    assert "keeps a world model's pictures" in capsys.readouterr().err
+    assert cli.main([*words, "env.pixels=16", "total_steps=2048", "lr_until=1", "record.pictures=4096"]) == 64
+    assert (
+        "must come due after learning starts (step 512) and before the run ends (step 2,048)" in capsys.readouterr().err
+    )
+
+
+def test_an_environment_without_settings_of_its_own_takes_minutes_and_not_days():
+    for env in ("pendulum", "gym:Acrobot-v1"):
+        cfg = layers.resolve([Layer("test", {"algo": "dreamer", "env": env})]).config
+        assert (cfg.total_steps, cfg.eval.every, cfg.algo.replay_ratio) == (32_768, 2_048, 50)
+    assert layers.resolve([Layer("test", {"algo": "sac", "env": "gym:Pendulum-v1"})]).config.total_steps == 1_000_000
+
+
+def test_weights_of_another_environment_are_said_to_be_so():
+    source = weights.Source("a", "", "", "latest", 0, {}, "pendulum-v1")
+    inherited = weights.Inherited(source, {"params": {}}, {"model/encoder/0/weight": ((8, 3), (8, 4))})
+    with pytest.raises(
+        ConfigError,
+        match=r"a@latest does not fit \(it was trained on pendulum-v1, and this run is on"
+        r" cartpole-v1\): 1 of the 1 weights .*; start from a run on cartpole-v1, or",
+    ):
+        weights.require_whole(inherited, (), "cartpole-v1")
+    with pytest.raises(ConfigError, match="a@latest is of another size"):
+        weights.require_whole(inherited, (), "pendulum-v1")

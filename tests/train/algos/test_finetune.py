@@ -16,7 +16,7 @@ from relab.base.jsonl import read_jsonl
 from relab.base.streams import world_seeds
 from relab.config.base import ConfigError
 from relab.config.finetune import FineTune
-from relab.train import checkpoint, loop, session
+from relab.train import checkpoint, session, telling
 from relab.train.algos import finetune
 from relab.train.algos.finetune import equations, estimates, gathering, rerollout
 from relab.train.check_algo import check_algo
@@ -193,8 +193,8 @@ def test_the_screen_says_how_far_an_iteration_is(tmp_path: Path, monkeypatch: py
             rows.append(row)
 
     rows: list[Mapping[str, Any]] = []
-    monkeypatch.setattr(loop, "QUICK_S", 0.0)
-    monkeypatch.setattr(loop, "PART_EVERY_S", 1e-9)
+    monkeypatch.setattr(telling, "QUICK_S", 0.0)
+    monkeypatch.setattr(telling, "PART_EVERY_S", 1e-9)
     run(tmp_path / "a", Parts(), **SMALL, **AGAIN)
     assert {(row["step"], row["total_steps"], row["what"], row["of"]) for row in rows} == {
         (step, 6, "re-rollouts", 256) for step in range(6)}  # fmt: skip

@@ -65,6 +65,9 @@ def read(path: Path, parent: str, settings: Settings) -> Dropped:
         require(key in KEYS, f"unknown key `{key}` in {path}{hint(str(key), sorted(KEYS))}")
     forms = [form for form in FORMS if values.get(form) is not None]
     require(bool(forms), f"{path} must hold one of {', '.join(FORMS)}: what is to change")
+    several = " and ".join(f"`{form}`" for form in forms)
+    require("diff" not in forms or len(forms) == 1, f"{path} must say in one form what is to change, but holds"
+            f" {several}, of which one would be dropped: put all of it into `diff`")  # fmt: skip
     rationale = text_of(values, path)
     change = _change(values, path, settings)
     if values.get("config") is not None:
@@ -88,12 +91,25 @@ def _change(values: Mapping[str, Any], path: Path, settings: Settings) -> dict[s
         return {key: {"from": each["from"], "to": each["to"]} for key, each in changes_of(values["diff"], path).items()}
     if values.get("config") is not None:
         whole = flatten(_mapping(values, "config", path))
+        for key, value in _named(values, path).items():
+            name = _whole(str(key), {**settings, **whole})
+            require(whole.get(name) == value, f"`{key}` is named as {value!r:.40} in {path}, but its `config` has"
+                    f" {whole.get(name)!r:.40}: make both the same")  # fmt: skip
         changed = {c.key: c for c in diff({k: settings[k] for k in settings if k in whole}, whole)}
         return {key: {"from": None if c.a is MISSING else c.a, "to": c.b} for key, c in changed.items() if key != "seed"
                 or settings.get("seed") is not None}  # fmt: skip
-    new = {**flatten(_mapping(values, "override", path)), **_mapping(values, "set", path)}
+    new = _named(values, path)
     return {_whole(str(key), settings): {"from": settings.get(_whole(str(key), settings)), "to": to}
             for key, to in new.items()}  # fmt: skip
+
+
+def _named(values: Mapping[str, Any], path: Path) -> Document:
+    """What `set` and `override` say together; a key for which they differ is an error."""
+    laid, direct = flatten(_mapping(values, "override", path)), _mapping(values, "set", path)
+    odd = next((key for key in direct if key in laid and laid[key] != direct[key]), None)
+    require(odd is None, f"`{odd}` is {laid.get(odd or '')!r:.40} in `override` and {direct.get(odd or '')!r:.40} in"
+                         f" `set` of {path}: give it once")  # fmt: skip
+    return {**laid, **direct}
 
 
 def _whole(key: str, settings: Settings) -> str:

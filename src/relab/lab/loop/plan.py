@@ -20,6 +20,7 @@ from typing import Any
 from relab.base import limits
 from relab.base.documents import Document, Settings
 from relab.base.near import hint
+from relab.base.numbers import is_finite, is_number
 from relab.comparison import outcomes
 from relab.config import layers
 from relab.config.base import require, require_range
@@ -150,10 +151,16 @@ def of_values(values: Mapping[str, Any], path: Path) -> Loop:
     }
     return Loop(
         policy=policies.load(values.get("policy")), seeds=seeds_of(values.get("seeds")),
-        base=dict(values.get("base") or {}), range=range_of(values.get("range")),
-        stop_on=watcher.names_of(values.get("stop_on")), evaluator=tuple(map(str, values.get("evaluator") or ())),
-        quick=dict(values.get("quick") or {}), **words, **known,
+        base=settings_of(values, "base"), range=range_of(values.get("range")),
+        stop_on=watcher.names_of(values.get("stop_on")), evaluator=policies.texts(values.get("evaluator"), "evaluator"),
+        quick=settings_of(values, "quick"), **words, **known,
     )  # fmt: skip
+
+
+def settings_of(values: Mapping[str, Any], key: str) -> Settings:
+    value = {} if values.get(key) is None else values[key]
+    require(isinstance(value, Mapping), f"`{key}` must hold settings, such as {{env: cartpole}}, but is {value!r:.80}")
+    return dict(value)
 
 
 def seeds_of(value: Any) -> Seeds:
@@ -184,6 +191,7 @@ def check(x: Loop, path: Path) -> None:
     require(x.at in outcomes.AT, f"`at` must be one of {', '.join(outcomes.AT)}, but got {x.at!r}")
     require(x.direction in outcomes.DIRECTIONS, f"`direction` must be higher or lower, but got {x.direction!r}")
     require(x.at != "first_step_reaching" or x.level is not None, "`at: first_step_reaching` needs a `level`")
+    check_finite(x)
     require_range("smallest_effect", x.smallest_effect, 0)
     require_range("error", x.error, 0, 0.5, open_="low")
     require_range("proposals", x.proposals, 1, 1000)
@@ -199,6 +207,15 @@ def check(x: Loop, path: Path) -> None:
         check_command(x, e)
     else:
         check_own(x, path)
+
+
+def check_finite(x: Loop) -> None:
+    """Numbers that are none, or have no end, can be neither trained with nor compared."""
+    own = {each.name: getattr(x, each.name) for each in fields(x)}
+    numbers = {**own, **{f"base.{key}": value for key, value in layers.flatten(x.base).items()},
+               **{f"range.{i}": end for i, end in enumerate(x.range or ())}}  # fmt: skip
+    odd = next((key for key, value in numbers.items() if is_number(value) and not is_finite(value)), None)
+    require(odd is None, f"`{odd}` must be a finite number, but is {numbers.get(odd or '')}")
 
 
 def check_command(x: Loop, e: Experiment) -> None:

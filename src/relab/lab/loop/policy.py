@@ -82,7 +82,7 @@ def load(value: Any) -> Policy:
     odd = [each.key for each in axes if each.when or each.steps or each.otherwise is not None]
     require(not odd, f"`policy.allow.{odd[0] if odd else ''}` takes values or a range; `when`, `otherwise` and `steps`"
                      " belong to a sweep")  # fmt: skip
-    lock, constraints = (_texts(value.get(key), f"policy.{key}") for key in ("lock", "constraints"))
+    lock, constraints = (texts(value.get(key), f"policy.{key}") for key in ("lock", "constraints"))
     step = value.get("largest_step", Policy.largest_step)
     step = None if step is None else coerce(step, float, "policy.largest_step")
     require(step is None or step > 1, f"`policy.largest_step` must be a factor above 1, or null, but is {step}")
@@ -94,10 +94,12 @@ def load(value: Any) -> Policy:
     return Policy(axes, lock, constraints, step)
 
 
-def _texts(value: Any, name: str) -> tuple[str, ...]:
-    texts = (value,) if isinstance(value, str) else tuple(value or ())
-    require(all(isinstance(text, str) for text in texts), f"`{name}` must be a list of texts, but is {value!r:.80}")
-    return texts
+def texts(value: Any, name: str) -> tuple[str, ...]:
+    """A text or a list of texts; nothing where the file says nothing."""
+    every = [] if value is None else [value] if isinstance(value, str) else value
+    good = isinstance(every, (list, tuple)) and all(isinstance(text, str) for text in every)
+    require(good, f"`{name}` must be a list of texts, but is {value!r:.80}")
+    return tuple(every)
 
 
 def always(key: str) -> str:

@@ -17,6 +17,7 @@ from relab.config.base import require
 
 LONGEST = 500
 LARGEST_POWER = 64
+DEEPEST = 60
 FUNCTIONS: dict[str, Callable[..., Any]] = {"min": min, "max": max, "abs": abs}
 BINARY: dict[type, Callable[[Any, Any], Any]] = {
     ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv,
@@ -38,12 +39,22 @@ def parse(text: str, known: Mapping[str, Any]) -> ast.expr:
         tree = ast.parse(text, mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         require(False, f"the constraint {text!r} cannot be read: {getattr(error, 'msg', error)}")
+    require(depth(tree) <= DEEPEST, f"the constraint {text!r:.80} must not be nested more than {DEEPEST} deep: write it"
+                                    " as several constraints")  # fmt: skip
     check(tree, text)
     for name in names(tree):
         near = hint(name, sorted(known), "; the nearest known one is {!r}")
         require(name in known, f"the constraint {text!r} names {name!r}, which is neither an axis nor in `base`"
                                f"{near}")  # fmt: skip
     return tree
+
+
+def depth(tree: ast.AST) -> int:
+    """How deep an expression is nested; counted without recursion, whatever it is."""
+    level, nodes = 0, [tree]
+    while nodes:
+        level, nodes = level + 1, [child for node in nodes for child in ast.iter_child_nodes(node)]
+    return level
 
 
 def check(node: ast.expr, text: str) -> None:

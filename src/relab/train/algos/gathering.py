@@ -199,12 +199,13 @@ def act_and_update(
 ) -> list[T]:
     """`steps` steps of every world, with the updates that fall due on the way: what each of these returned."""
     cfg, updates = s.cfg, list[T]()
-    for _ in range(cfg.steps):
+    for done in range(cfg.steps):
         with watch("collect"):
             s.gathering.step(policy(s), s.counts)
         with watch("update"):
             for _ in range(due(s.counts, cfg.learning_starts, cfg.updates_per_step)):
                 updates.append(update(s))
+        watch.tell("this iteration's steps", done + 1, cfg.steps)
     return updates
 
 

@@ -17,7 +17,7 @@ from relab.config.base import require
 from relab.report import curves, svg
 from relab.runs.grouping import Group
 from relab.web import bench as benches
-from relab.web import charts, live
+from relab.web import charts, live, render
 from relab.web.bench import Bench
 
 MOST_GROUPS, MOST_RUNS = 40, 200
@@ -51,7 +51,7 @@ def figure(request: Request) -> Response:
     view = view_of(params)
     look = svg.Look(view.x if view.x in ("steps", "updates", "time") else "steps", False, params.get("log") == "1")
     drawn = svg.curve(curves.curve(groups, view.metric), view=look)
-    text = drawn.replace("<svg ", '<svg xmlns="http://www.w3.org/2000/svg" ', 1)
+    text = render.drawn(drawn.replace("<svg ", '<svg xmlns="http://www.w3.org/2000/svg" ', 1))
     return Response(text, media_type="image/svg+xml", headers=download("curve.svg"))
 
 
@@ -100,11 +100,10 @@ def onsets(bench: Bench, groups: Sequence[tuple[Group, int]], x: str) -> list[Do
     every = bench.findings_of(set(runs), {group.label for group, _ in groups})
     made = []
     for place, card in enumerate(every):
-        dated = [f for f in (card, *card["others"]) if f.get("onset") and str(f.get("run")) in runs]
-        if not dated:
+        began = card["since"]
+        if began is None or not began.marked or began.run not in runs:
             continue
-        first = min(dated, key=lambda f: f["onset"]["step"])
-        step, run = first["onset"]["step"], runs[str(first["run"])]
+        step, run = began.step, runs[began.run]
         at = float(step) if x == "steps" else float(charts.along(run.history, np.array([step]), x)[0])
         made.append({"x": at, "slug": card["slug"], "severity": card["severity"], "run": run.name, "number": place})
     return made

@@ -19,14 +19,17 @@ from relab.config.base import require
 from relab.notebook import log
 from relab.notebook.log import Logged
 from relab.notebook.search import Hit, search
+from relab.record.run_folder import now
 from relab.runs import moves
 from relab.web import advising, examining, prose, remembered, render
 from relab.web import bench as benches
 from relab.web.bench import Bench
 from relab.web.query import split
+from relab.web.remembered import Decision
 from relab.web.watching import sources
 
 SHOWN = 50
+DECIDED = 20  # proposals whose fate is told
 STATES = {"yes": "yes", "no": "no", "cannot tell yet": "open"}
 
 
@@ -119,12 +122,15 @@ async def more(request: Request) -> Response:
     bench = benches.of(request)
     made = await run_in_threadpool(_sources, bench)
     logs = [str(path) for path in logs_of(bench.root)]
-    refused = remembered.read(bench.root).refused
+    decided = remembered.read(bench.root).decided
     few = bool(made) and len(made) <= examining.MOST
     advice = await asyncio.wrap_future(bench.desk.ask(advising.advice, str(bench.root), made)) if few else []
     stale = await asyncio.wrap_future(bench.desk.ask(advising.stale, str(bench.root), logs)) if logs else []
-    waiting = [each for each in advice if each["id"] not in refused]
-    return HTMLResponse(render.page("notebook_more.html", proposals=waiting, stale=stale, root=bench.root))
+    waiting = [each for each in advice if each["id"] not in decided]
+    last = [*reversed(decided.values())][:DECIDED]
+    return HTMLResponse(
+        render.page("notebook_more.html", proposals=waiting, decided=last, stale=stale, root=bench.root)
+    )
 
 
 def _sources(bench: Bench) -> list[examining.Source]:
@@ -141,21 +147,28 @@ def approve(bench: Bench, body: Document) -> str:
     queue = str(bench.queue) if body.get("queue") is True else None
     wanted = str(body.get("id") or "")
     answer = bench.desk.ask(advising.approve, str(bench.root), _sources(bench), wanted, edits, queue)
-    return str(answer.result())
+    title, text = answer.result()
+    _decide(bench, Decision(wanted, remembered.APPROVED, title, text, now()))
+    return str(text)
 
 
 def refuse(bench: Bench, body: Document) -> str:
-    """A proposal that is not shown again; it can be taken back."""
+    """A proposal that no longer waits; it can be taken back."""
     wanted = str(body.get("id") or "")[:40]
     require(bool(wanted), "which proposal?")
-    seen = remembered.read(bench.root)
-    seen.refused = [*dict.fromkeys([*seen.refused, wanted])]
-    remembered.write(bench.root, seen)
+    title = bench.desk.ask(advising.title, str(bench.root), _sources(bench), wanted).result()
+    _decide(bench, Decision(wanted, remembered.REJECTED, title, "it is not proposed again", now()))
 
     def back() -> None:
-        now = remembered.read(bench.root)
-        now.refused = [each for each in now.refused if each != wanted]
-        remembered.write(bench.root, now)
+        kept = remembered.read(bench.root)
+        kept.decisions = kept.without(wanted)
+        remembered.write(bench.root, kept)
 
-    bench.undo.did("refused a proposal", back)
-    return "the proposal is not shown again"
+    bench.undo.did("rejected a proposal", back)
+    return f"rejected: {title}"
+
+
+def _decide(bench: Bench, decision: Decision) -> None:
+    seen = remembered.read(bench.root)
+    seen.decisions = [*seen.without(decision.id), decision]
+    remembered.write(bench.root, seen)

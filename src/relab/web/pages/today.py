@@ -84,7 +84,8 @@ def _cards(findings: Sequence[Document]) -> list[Document]:
         if card["where"] != finding["where"]:
             card["others"].append(finding)
     rank = {"error": 0, "warning": 1, "info": 2}
-    return sorted(cards.values(), key=lambda card: rank.get(str(card["severity"]), 3))
+    made = [card | {"since": benches.since(card, 1 + len(card["others"]), "runs")} for card in cards.values()]
+    return sorted(made, key=lambda card: rank.get(str(card["severity"]), 3))
 
 
 def _keys(bench: Bench) -> dict[str, str]:
@@ -134,7 +135,7 @@ async def more(request: Request) -> Response:
     )
     for pair in pairs:
         pair["new"] = key_of(pair) not in seen.apart and bool(seen.at)
-    waiting = [each for each in advice if each["id"] and each["id"] not in seen.refused]
+    waiting = [each for each in advice if each["id"] and each["id"] not in seen.decided]
     return HTMLResponse(render.page("today_more.html", pairs=pairs[:20], proposals=waiting))
 
 

@@ -22,6 +22,7 @@
     try {
       if (what === "refuse") await relab.act("refuse", { id: form.dataset.id });
       else relab.toast((await relab.post("approve", { id: form.dataset.id, edits, queue: what === "queue" })).said);
+      await load();
     } finally { event.target.disabled = false; }
   });
 

@@ -26,6 +26,7 @@ QUESTIONS = (
     ("follow", "re-rollouts follow the current policy, or the best", 10 * RERUN_S, 10),
     ("online", "batches collected anew, or one", 2 * RERUN_S, 5),
     ("critic", "a critic that begins anew, or fitted before, to whose values", 12 * GAE_S, 10),
+    ("vstar", "the critic of the start, or of the best policy, by the runs of `critic`", 0.0, 0),
     ("fixed_follow", "on fixed data: follow the data's policy, or the best", 10 * RERUN_S, 10),
     ("equal", "re-rollouts or GAE at as many steps of batches, and of the simulator", 10 * RERUN_S, 15),
     ("iql_data", "IQL: the start's own data, or of several policies", 10 * IQL_S, 10),

@@ -97,8 +97,9 @@ def borrowed(cfg: Any) -> tuple[str, ...]:
 def check(setup: Setup) -> None:
     """ConfigError where nothing, or hardly anything, would be learned from."""
     cfg, steps = setup.cfg, setup.total - setup.cfg.learning_starts
+    check_length(cfg.length, setup.env.spec.horizon)
     require(steps > 0, f"`learning_starts` = {cfg.learning_starts:,} must lie before the end of the run, but"
-            f" total_steps is {setup.total:,}: nothing would be learned")  # fmt: skip
+            f" total_steps is {setup.total:,}: nothing would be learned; lower it, or train longer")  # fmt: skip
     require(steps * cfg.updates_per_step >= 1, f"`updates_per_step` must make at least one update, but"
             f" {cfg.updates_per_step:g} for each of the {steps:,} steps after learning starts make"
             f" {steps * cfg.updates_per_step:.2g}; raise it, or train longer")  # fmt: skip
@@ -114,6 +115,13 @@ def check(setup: Setup) -> None:
             f" begins, but it comes to {cfg.lr_final:g} of `lr` at step {low:,.0f} (`lr_until` {cfg.lr_until:g} of"
             f" {setup.total:,}), and `learning_starts` is {cfg.learning_starts:,}; train longer, or set lr_until=1"
             )  # fmt: skip
+
+
+def check_length(length: int, horizon: int | None) -> None:
+    """No sequence is longer than every episode: most of its rows would begin anew."""
+    require(not horizon or length <= horizon + 1, "a sequence must not be longer than any episode, but `length` is"
+            f" {length:,} rows and no episode has more than {(horizon or 0) + 1:,} (a time limit of {horizon or 0:,}"
+            f" steps); set algo.length={(horizon or 0) + 1} or less")  # fmt: skip
 
 
 def first_time() -> str:
