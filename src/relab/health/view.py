@@ -15,12 +15,12 @@ from relab.base.places import WHOLE
 from relab.config import registry
 from relab.config.views import flatten
 from relab.health import guess
-from relab.health.curve import Curve
+from relab.health.curve import Curve, finite_curve
 from relab.health.estimates import enough, shown
 from relab.health.features import Key, features
 from relab.health.rule import Evidence, Missing
 from relab.record.evaluations import MODES, Estimate, evaluations, judging_metric, outcome_of, share_error
-from relab.record.history import Column, History
+from relab.record.history import History
 from relab.runs.course import Course, course_of, is_return
 from relab.runs.verdict import Verdict, began, verdict_of
 
@@ -180,7 +180,7 @@ class View:
             raise Missing(metric)
         curve = self._curves.get(metric)
         if curve is None:
-            curve = self._curves[metric] = _finite(metric, self.history.columns[metric])
+            curve = self._curves[metric] = finite_curve(metric, self.history.columns[metric])
         if len(curve) < rows:
             raise Missing(f"{rows} finite values of {metric} (there are {len(curve)})")
         return curve
@@ -415,12 +415,6 @@ class View:
     def kinds(self) -> set[str]:
         """Kinds of event that happened."""
         return {str(event.get("kind")) for event in self.history.events}
-
-
-def _finite(name: str, column: Column) -> Curve:
-    """The finite values of a column; the column itself, uncopied, where all of them are."""
-    good = np.isfinite(column.values)
-    return Curve(name, *column) if good.all() else Curve(name, column.steps[good], column.values[good])
 
 
 def _fitting(value: Any) -> Any:
