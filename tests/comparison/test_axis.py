@@ -50,8 +50,16 @@ def test_at_equal_simulator_steps_the_cheap_one_wins(runs: Path, capsys: pytest.
     assert by_cost["variants"][1]["mean"]["mid"] == pytest.approx(10.0), "its last row up to step 300 is the start"
     text = told(capsys, runs, "--axis", "sim_steps")
     assert "at simulator steps 0 to 300, the last up to 300" in text
+    assert "note: start, nothing learned yet: up to step 300, the last that all have" in " ".join(text.split())
     assert "steps count data/sim_steps: steps of all worlds, those of evaluations and re-rollouts included" in text
     assert "simulator steps to 65" in told(capsys, runs, "--axis", "sim_steps", "--level", "65", "--markdown")
+
+
+def test_a_counter_that_there_is_not(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["compare", str(runs), "--axis", "nonsense"]) == 64
+    known = "sim_steps, env_steps, agent_steps, updates, episodes, iteration"
+    said = " ".join(capsys.readouterr().err.split())
+    assert f"`--axis` must be one of {known}, but got 'nonsense'" in said
 
 
 def test_a_level_costs_simulator_steps(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -440,6 +440,21 @@ def mean_for_expectile(copy: Copy) -> None:
     copy("iql-cartpole", "").put(value__expectile=lambda i: 0.5)
 
 
+def worse_than_a_mean(copy: Copy) -> None:
+    """A critic that was fitted alone; in held-out worlds it errs by more than the returns vary."""
+    run = copy("iql-cartpole", "")
+    run.config = run.config.replace("  name: iql\n", "  name: critic\n")
+    run.put(value__explained_variance=lambda i: -0.4, value__val_loss=lambda i: 0.1 + 0.01 * i,
+            data__held_out_episodes=lambda i: 9)  # fmt: skip
+
+
+def rolled_by_chance(copy: Copy) -> None:
+    """Two samples a state: nothing of the advantages' variance is signal, and two halves agree in nothing."""
+    run = copy("awr-cartpole", "")
+    run.config = run.config.replace("  name: awr\n", "  name: finetune\n  advantage: rerollout\n  update: awr\n")
+    run.put(data__advantage_snr=lambda i: 0.0, data__advantage_rank=lambda i: 0.02 * (-1) ** i)
+
+
 def copies_for_free(copy: Copy) -> None:
     """256 states are run again 2 x 4 times in each row, and no step of it is counted."""
     run = copy("awr-cartpole", "")
@@ -671,7 +686,8 @@ PLANTED: dict[str, Callable[[Copy], None]] = {
     "no-target-network": no_target, "replay-ratio-jump": catching_up,
     "discount-out-of-range": endless, "target-entropy-unreachable": too_random, "weights-say-nothing": any_weights,
     "batch-of-another-policy": others_actions, "expectile-not-as-set": mean_for_expectile,
-    "rerollouts-left-out": copies_for_free,
+    "rerollouts-left-out": copies_for_free, "critic-no-better-than-constant": worse_than_a_mean,
+    "advantages-all-noise": rolled_by_chance,
     "advantage-one-sided": one_sided, "value-above-q": lifted, "value-above-dataset": believed,
     "reward-hardly-there": sparse, "policy-left-the-data": leaving, "evaluations-swing": swinging,
     "evaluation-length-biased": by_steps, "episodes-counted-beyond-first": counted_again,

@@ -235,6 +235,23 @@ def test_whose_batch_it_was():
     assert told("batch-of-another-policy", {"data/behaviour_gap": np.full(6, 0.8)}, wanted) is None
 
 
+@pytest.mark.parametrize(("explained", "expected"), [(-0.4, "info"), (0.0, "info"), (0.3, None)])
+def test_a_critic_alone_is_held_against_a_constant(explained, expected):
+    columns = {"value/explained_variance": np.array([0.2, explained]), "value/val_loss": np.array([0.1, 0.2])}
+    assert told("critic-no-better-than-constant", columns, {"algo": {"name": "critic"}}) == expected
+
+
+@pytest.mark.parametrize(
+    ("snr", "rank", "bias", "expected"),
+    [(0.0, -0.1, 0.01, "info"), (0.0, 0.5, 0.01, None), (2.0, 0.6, 0.01, None), (2.0, 0.6, 0.6, "info")],
+)
+def test_advantages_that_are_noise_or_less_than_what_was_cut_off(snr, rank, bias, expected):
+    columns = {"data/advantage_snr": snr, "data/advantage_rank": rank, "data/rerun_bias": bias,
+               "data/advantage_std": 0.06}  # fmt: skip
+    again = {"algo": {"name": "finetune", "update": "awr", "advantage": "rerollout"}}
+    assert told("advantages-all-noise", {name: np.full(6, x) for name, x in columns.items()}, again) == expected
+
+
 @pytest.mark.parametrize(("held", "expected"), [(0.5, "warning"), (0.91, None), (0.84, None)])
 def test_v_is_held_against_the_expectile_that_was_set(held, expected):
     iql = {"algo": {"name": "finetune", "update": "awr", "advantage": "iql", "expectile": 0.9}}

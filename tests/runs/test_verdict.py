@@ -293,3 +293,37 @@ def test_a_row_of_a_rolling_mean_holds_no_more_than_its_window():
     run = History(Path("run"), made, dict.fromkeys(made, "env_steps"), source="sb3")
     assert verdict_of(run).points[-1].se > 2.5 / math.sqrt(4) / 2, "four rows of 2.5"
     assert verdict_of(run).kind in ("flat", "unclear")
+
+
+PICKCUBE = {"env": "pickcube-gantry-v1", "outcome": "success", "random": {"return_mean": 0.0, "return_std": 0.0, "success": 0.0, "n": 100}}
+
+
+def of_successes(*shares: float, n: int = 100, parent: str = "") -> History:
+    """Evaluations from step 0 on, of n episodes each, of which a share succeeded."""
+    rows = [{"step": i, "mode": "det", "episodes": [{"seed": k, "return": 1.0, "length": 9, "success": k < round(share * n)} for k in range(n)]}
+            for i, share in enumerate(shares)]  # fmt: skip
+    return History(Path("run"), evals=rows, meta={"spec": PICKCUBE} | ({"parent": parent} if parent else {}))
+
+
+@pytest.mark.parametrize(
+    ("shares", "n", "kind", "head"),
+    [
+        ((0.55, 0.69, 0.65, 0.75), 100, "gained", "Better than random, and gained 0.2 ± 0.13 since the first value (95 % interval): "),
+        ((0.86, 0.7, 0.68), 50, "fell", "Fell by 0.18 ± "),
+        ((0.55, 0.6), 100, "flat", "Better than random, too short to tell a gain (+0.05 ± 0.14 since the first value): "),
+        ((0.55, 0.6, 0.5, 0.6, 0.52), 100, "flat", "Better than random, but no gain beyond the noise (−0.03 ± 0.14 since"),
+        ((0.9, 0.5, 0.02), 100, "fell", "Fell by 0.88 ± 0.066"),  # of what it began with, to as good as nothing
+        ((0.4, 0.6, 0.8), 100, "learned", "Learned: "),
+    ],
+)  # fmt: skip
+def test_a_few_evaluations_of_a_fine_tuned_policy_are_held_against_its_start(shares, n, kind, head):
+    verdict = verdict_of(of_successes(*shares, n=n, parent="start"))
+    assert (verdict.kind, sentence(verdict)[: len(head)]) == (kind, head)
+
+
+def test_noise_alone_is_seldom_a_gain_or_a_fall():
+    """Policies that stand still at 60 %: the first against the last of six evaluations is beyond 95 % in 5 of a hundred."""
+    rng = np.random.default_rng(0)
+    kinds = [verdict_of(of_successes(*(rng.binomial(50, 0.6, 6) / 50), n=50)).kind for _ in range(300)]
+    assert sum(kind in ("gained", "fell") for kind in kinds) <= 24
+    assert kinds.count("learned") <= 3

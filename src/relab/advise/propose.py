@@ -236,6 +236,9 @@ class Search:
             )
             return Nothing(f"{first} is {'still ' if state == 'running' else ''}{state}: {then}", self.passed_over,
                            self.by_hand())  # fmt: skip
+        fitted = [view for view in self.views if view.verdict.fit is not None]
+        if fitted and len(fitted) == len(self.views):
+            return self.told_critic(fitted[0])
         if solved_:
             return Nothing(self.told_solved(solved_), self.passed_over)
         if self.passed_over:
@@ -294,6 +297,14 @@ class Search:
         few = "one seed says little about the config, another run of it more" if there == 1 else (
             f"more steps are not needed, more seeds are ({there} of {ENOUGH} are there)")  # fmt: skip
         return f"; {few}: {more}"
+
+    def told_critic(self, view: View) -> Nothing:
+        """A critic alone: what it is for, if it is of any use."""
+        env, fit = view.config.get("env.name"), view.verdict.fit
+        use = f"`relab train finetune env={env} critic_from={address(view.history.folder)}` begins with it"
+        then = use if fit is not None and fit.useful else "fit another to more data (`envs`, `steps`) before it is used"
+        said = sentence(view.verdict)
+        return Nothing(f"{said[:1].lower()}{said[1:]}; {then}", self.passed_over, self.by_hand())
 
     def told_errors(self, views: list[View]) -> str:
         """Numbers that are not legal speak against the level itself."""

@@ -122,6 +122,17 @@ def duration(seconds: float) -> str:
     return f"{minutes}m{rest:02d}s" if minutes < 60 else f"{minutes // 60}h{minutes % 60:02d}m"
 
 
+def pace(sps: float, unit: str) -> str:
+    """Speed as people say it: of what takes longer than a second, how long.
+
+    >>> pace(21_000.0, "steps"), pace(0.04, "iterations")
+    ('21,000/s', '25s an iteration')
+    """
+    if not 0 < sps < 1:
+        return f"{count(sps)}/s"
+    return f"{duration(1 / sps)} {'an' if unit[0] in 'iu' else 'a'} {unit.removesuffix('s')}"
+
+
 def age(seconds: float) -> str:
     """How long ago, in one unit; a time in the future is a clock that is wrong."""
     if seconds > 1e9:

@@ -55,8 +55,9 @@ class Compare:
     """level of first_step_reaching, and of the line on steps to a level"""
     last: int | None = None
     """m of mean_last_m"""
-    axis: Literal["sim_steps", "env_steps", "agent_steps", "updates", "episodes", "iteration"] | None = None
-    """what steps count: sim_steps are those of all worlds, re-rollouts and evaluations too; default: the runs' own"""
+    axis: str | None = None
+    """what steps count: sim_steps (all worlds, re-rollouts and evaluations too), env_steps, agent_steps, updates,
+    episodes, iteration; default: the runs' own"""
     smallest_effect: float = 0.0
     """smallest difference that matters, in the metric's unit"""
     direction: Literal["higher", "lower"] | None = None

@@ -17,6 +17,7 @@ import numpy as np
 from relab.base.documents import Document
 from relab.base.errors import NotFoundError
 from relab.comparison.numbers import unfinished
+from relab.config.base import require
 from relab.record import glossary
 from relab.record.history import Column, History, is_step
 from relab.runs.grouping import Run
@@ -27,6 +28,7 @@ COUNTERS = ("sim_steps", "env_steps", "agent_steps", "updates", "episodes", "ite
 
 def along(runs: Sequence[Run], counter: str) -> tuple[list[Run], list[str]]:
     """(copies of the runs whose rows lie where the counter stood, what must be said); NotFoundError: none has it."""
+    require(counter in COUNTERS, f"`--axis` must be one of {', '.join(COUNTERS)}, but got {counter!r:.80}")
     name = f"data/{counter}"
     lacking = [run.name for run in runs if not counts(run.history, counter)]
     if len(lacking) == len(runs):

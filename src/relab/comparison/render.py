@@ -191,6 +191,21 @@ def details(task: Task) -> list[str]:
     return [*first, *_areas(task, True), *_peaks(task, True), *_noises(task, True), *_parts(task)]
 
 
+def joined(lines: Sequence[str]) -> list[str]:
+    """What belongs to a line is set in from it: both as one.
+
+    >>> joined(["areas:", "  a 1", "  b 2", "declared"])
+    ['areas: a 1; b 2', 'declared']
+    """
+    whole: list[str] = []
+    for line in lines:
+        if line.startswith("  ") and whole:
+            whole[-1] += ("" if whole[-1].endswith(":") else ";") + " " + line.strip()
+        else:
+            whole.append(line)
+    return whole
+
+
 def _listed(head: str, said: Sequence[str], verbose: bool) -> list[str]:
     """In one line, the first of them; with -v all of them, each in a line of its own."""
     if verbose:

@@ -421,6 +421,11 @@ def _evaluated_before(task: Task) -> list[str]:
     if not task.beyond or task.measure.at == "first_step_reaching":
         return []
     ends = {arm.label: [x.step for x in task.outcomes[arm.label] if x.step is not None] for arm in task.arms}
-    early = [f"{label} at {min(steps):,}" for label, steps in ends.items()
-             if steps and min(steps) < (1 - numbers.ALIKE) * task.step]  # fmt: skip
-    return [f"the last evaluation up to step {task.step:,.0f} is earlier in some: {', '.join(early)}"] if early else []
+    early = {label: min(steps) for label, steps in ends.items()
+             if steps and min(steps) < (1 - numbers.ALIKE) * task.step}  # fmt: skip
+    begun = [label for label, step in early.items() if step <= 0]
+    notes = [f"start, nothing learned yet: up to step {task.step:,.0f}, the last that all have, {', '.join(begun)} was"
+             " evaluated at step 0 alone, so that this is no comparison of what was learned; compare by another"
+             " --axis, or runs that go on for longer"] if begun else []  # fmt: skip
+    later = ", ".join(f"{label} at {step:,}" for label, step in early.items() if step > 0)
+    return notes + ([f"the last evaluation up to step {task.step:,.0f} is earlier in some: {later}"] if later else [])

@@ -24,6 +24,11 @@ class Critic(PPO):
     log_std: float | None = None  # the policy's log standard deviation is set to this; null: as it is
     reward_scale: float = 1.0  # rewards are multiplied by this: the unit of the values
 
+    @property
+    def updates(self) -> int:
+        """Optimiser steps per iteration, which is one pass over the data: minibatches."""
+        return self.minibatches
+
     def critic_layers(self) -> tuple[int, ...]:
         return self.hidden if self.critic_hidden is None else self.critic_hidden
 

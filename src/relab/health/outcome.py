@@ -57,7 +57,8 @@ def failed(view: View) -> bool:
 
 def failure(view: View) -> str:
     """The same in words that agree with the verdict: a run that lost what it had learned has learned."""
-    words = {"lost": "the run lost what it had learned", "unstable": "the run does not keep what it learns"}
+    words = {"lost": "the run lost what it had learned", "unstable": "the run does not keep what it learns",
+             "fell": "the run fell below its start"}  # fmt: skip
     return words.get(view.verdict.kind, "the run has not learned")
 
 

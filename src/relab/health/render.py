@@ -25,6 +25,7 @@ from relab.health.view import View, ViewGroup
 from relab.record import glossary
 from relab.record.state import seed_of
 from relab.runs.sentences import spread_words
+from relab.runs.values import fit_words
 
 WIDTH, NARROW, GROUPS, MANY = 118, 40, 5, 2
 ROUNDING = 1e-12  # of a mean: an error below this is what adding floats leaves
@@ -242,6 +243,8 @@ def seed_name(view: View) -> str:
 def outcome(view: View) -> str:
     """The last evaluation (else the last training returns) with its standard error, and the state if not finished."""
     state = "" if view.state in ("finished", "ended") else f" ({view.state})"
+    if view.verdict.fit is not None:
+        return fit_words(view.verdict.fit) + state
     name = view.earned
     where = "" if view.has_evals(view.by) or name.startswith("eval/") else " in training"
     if view.diverged:

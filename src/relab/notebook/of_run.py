@@ -176,6 +176,7 @@ def outcomes(groups: list[Group], page: Page, folder: Path, w: Words) -> Table:
     """A row per config of the folder: seeds, episodes, what it came to with its interval, every seed's number."""
     judged = {x.metric.startswith("eval/") for x in page.outcome}
     last = "last" if judged == {True} else "training" if judged == {False} else "either"
+    last = "values" if any(run.verdict.fit for group in groups for run in group.distinct) else last
     head = [w.say(f"evidence.{key}") for key in ("run", "seeds", "episodes", last, "every")]
     return [head, *(_outcome(group, x, folder, w) for group, x in zip(groups, page.outcome, strict=True))]
 

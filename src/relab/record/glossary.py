@@ -27,7 +27,7 @@ class Metric:
 
 AXES = {
     "agent_steps": "steps of all agents that were alive, the axis of relab's own runs",
-    "env_steps": "steps of environments as the foreign tool counts them",
+    "env_steps": "steps of worlds in training; of another tool's log, as that tool counts them",
     "sim_steps": "steps of all worlds, those of evaluations and re-rollouts included",
     "updates": "optimiser steps",
     "iteration": "collect-and-update rounds",
@@ -77,6 +77,8 @@ data/rerun_steps     | steps  | 0    | inf | 0  | steps of worlds besides traini
 data/rerun_bias      | return | 0    | inf | 0  | re-rollouts: most that cutting them can have cost a return, gamma^cut times the largest value there can be
 data/rerun_cut       | share  | 0    | 1   | 0  | re-rollouts: share that was not over when it was cut
 data/transitions     | rows   | 0    | inf | 0  | rows that advantages were estimated from, those of other policies' data included
+data/held_out_rows   | rows   | 0    | inf | 0  | critic alone: rows of the worlds that were held out, by which value/val_loss and value/explained_variance are told
+data/held_out_episodes | episodes | 0 | inf | 0 | critic alone: whole episodes of those worlds; rows of one episode are not independent
 data/fit_reward_nonzero | share | 0  | 1   | 0  | share of the rows that Q and V were fitted to whose reward is not 0
 data/updates_per_row | ratio  | 0    | inf | 0  | how often a row of the batch has been in a gradient, per iteration: the update-to-data ratio
 data/advantage_positive | share | 0  | 1   | 0  | share of the batch's advantages that are above 0, before normalisation

@@ -25,7 +25,7 @@ from relab.runs.sentences import brief_sentence, finals, group_sentence, many_se
 
 MANY = 3  # groups up to which each gets its own words
 FEW_CHANGES = 4  # settings; groups that differ in more are different experiments
-UNWELL = ("part", "lost", "unstable", "flat", "not", "worse", "broken")  # verdicts that ask for a cause
+UNWELL = ("part", "lost", "fell", "unstable", "flat", "not", "worse", "broken")  # verdicts that ask for a cause
 INTERVAL = re.compile(r" \[[^\[\]]*\]")
 DETAIL = re.compile(r" \((?P<detail>[^()]*;[^()]*)\)")  # what the numbers of an answer are, and how sure they are
 FRESH = re.compile(r" \S+ on the \d+ seeds that chose it and(.*?) on (\d+) fresh ones: .*")

@@ -37,9 +37,10 @@ AXES = {"agent_steps": "steps", "env_steps": "steps", "sim_steps": "simulator st
 VERDICTS = {
     "learned": "learned", "below": "learned, far below its best at the end", "little": "learned little",
     "hardly": "hardly learned", "top": "at the top throughout", "part": "learned, lost part of it",
-    "lost": "learned, lost it", "unstable": "unstable", "not": "did not learn", "flat": "no gain since the first value",
-    "unclear": "too noisy to tell", "worse": "worse than random", "broken": "broke", "short": "too short to tell",
-    "unjudged": "not judged", "none": "no result",
+    "lost": "learned, lost it", "unstable": "unstable", "not": "did not learn", "flat": "no gain beyond the noise",
+    "gained": "gained, not far beyond the noise", "fell": "fell below its start", "unclear": "too noisy to tell",
+    "worse": "worse than random", "broken": "broke", "short": "too short to tell",
+    "unjudged": "not judged", "fit": "critic alone", "none": "no result",
 }  # fmt: skip
 INFO = {
     "why": "how it ended", "heartbeat": "last sign of life", "config_hash": "config (hash)", "memory_mb": "memory",

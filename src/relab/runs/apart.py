@@ -21,6 +21,7 @@ TAIL = 1 - NormalDist().cdf(Z)
 PICKS = 0.01  # of courses that stand still: so few may have a point that is taken for more than noise
 ENOUGH = 8.0  # degrees of freedom: nine episodes tell their own noise
 MANY = 200.0  # degrees of freedom from which a spread is as good as known
+WIDE = 0.975  # of a 95 % interval: two standard errors of a known noise
 
 
 @dataclass(frozen=True)
@@ -72,6 +73,12 @@ def clearly(difference: float, a: Estimate, b: Estimate, looks: int = 1) -> bool
     if not difference > Z * error:
         return False
     return error == 0 or difference > bound(round(min(_welch(a, b), MANY), 1), looks) * error
+
+
+def half_width(a: Estimate, b: Estimate) -> float:
+    """Of the 95 % interval of the difference of two points that nobody picked: the first of a course and the last."""
+    df = round(min(_welch(a, b), MANY), 1)
+    return error_of(a, b) * (NormalDist().inv_cdf(WIDE) if df >= MANY else t_quantile(WIDE, max(df, 1.0)))
 
 
 def bound(df: float, looks: int) -> float:

@@ -24,6 +24,7 @@ from relab.config.views import flatten
 from relab.record import glossary
 from relab.record.evaluations import Estimate, evaluations, outcome_of
 from relab.record.history import EARNED, Column, History, end_rows, flaw, measured
+from relab.runs.values import FIT, fits_values
 
 BLOCKS = 10
 ROLLING = {"return/mean_100": 100}  # metric -> episodes that a row is the mean of
@@ -57,7 +58,11 @@ class Course:
 
 
 def course_of(run: History) -> Course:
-    """Deterministic evaluations, else sampled ones, else the returns of training, else whatever comes first."""
+    """Deterministic evaluations, else sampled ones, else the returns of training, else whatever comes first; of a run in
+    which a critic alone learned, what it explains."""
+    if fits_values(run):
+        column = measured(run, FIT)
+        return Course(FIT, [Estimate(s, v, math.nan, 1) for s, v in zip(column.steps.tolist(), column.values.tolist())])
     decides = flatten(run.config).get("eval.by") or "det"
     for mode in dict.fromkeys((str(decides), "det", "sampled")):
         played = evaluations(run.evals, mode, outcome_of(run.meta))

@@ -28,6 +28,7 @@ from relab.record.bounds import of_metric
 from relab.record.glossary import RETURNS
 from relab.runs import labels
 from relab.runs.labels import Labels
+from relab.runs.values import CRITIC, FIT
 
 if TYPE_CHECKING:
     from relab.record.history import History
@@ -99,7 +100,10 @@ def own(folder: bytes, meta: Any = None) -> Glance:
     if summary.status == "running" and processes.is_alive(str(meta.get("owner"))) is False:
         summary.status = "stale"  # killed, on this machine
     _add_settings(summary, folder, meta)
-    _add_outcome(summary, folder, outcome_of(meta))
+    if summary.algo == CRITIC and not meta.get("logger"):
+        _add_fit(summary, folder)
+    else:
+        _add_outcome(summary, folder, outcome_of(meta))
     _add_bounds(summary, meta.get("spec"))
     summary.status = true_status(summary.status, not meta.get("logger"), summary.steps, summary.planned)
     return summary
@@ -134,6 +138,14 @@ def _add_outcome(summary: Glance, folder: bytes, outcome: str) -> None:
         summary.steps = _step(row.get("step"))
         if any(row.get(name) is not None for name in RETURNS):
             _add_course(summary, folder)
+
+
+def _add_fit(summary: Glance, folder: bytes) -> None:
+    """Of a run in which a critic alone learned: what it explains, not what its policy earns, which never changes."""
+    for row in _last_rows(folder + b"/metrics.jsonl", 1):
+        explained = row.get(FIT)
+        summary.steps, summary.metric = _step(row.get("step")), FIT
+        summary.outcome = float(explained) if is_number(explained) else None
 
 
 def _add_bounds(summary: Glance, spec: Any) -> None:

@@ -9,7 +9,8 @@ import numpy as np
 from relab.base.text import number
 from relab.record import glossary
 from relab.runs.course import RETURNS
-from relab.runs.verdict import KEPT_HALF, LITTLE, Verdict, base_of
+from relab.runs.values import fit_sentence
+from relab.runs.verdict import FEWEST, KEPT_HALF, LITTLE, Verdict, base_of
 from relab.stats import SeedMean, mean_over_seeds
 
 
@@ -19,6 +20,8 @@ def sentence(v: Verdict) -> str:
         return "No result yet: no evaluation was made and no episode has ended"
     if v.kind == "broken":
         return _broken(v)
+    if v.kind == "fit":
+        return fit_sentence(v.fit)
     if v.kind == "unjudged":
         return "Not judged, no return was logged"
     if v.share:
@@ -61,9 +64,25 @@ def _head(v: Verdict) -> str:
         return "Did not learn, ends below where it began: "
     if v.kind == "flat" and v.random is None:
         return "No gain since the first value (what random earns is not known): "
+    if v.kind in ("flat", "gained", "fell"):
+        return _since(v)
     if v.kind == "unclear" and v.stages > 1:
         return f"Cannot tell, because the task changed ({v.stages} stages): "
     return _HEADS[v.kind]
+
+
+def _since(v: Verdict) -> str:
+    """Better than random, and gained 0.2 ± 0.13 since the first value (95 % interval): """
+    gain, wide = v.change
+    moved = f"{number(abs(gain))} ± {number(float(f'{wide:.2g}'))}"
+    if v.kind == "gained":
+        return f"Better than random, and gained {moved} since the first value (95 % interval): "
+    if v.kind == "fell":
+        return f"Fell by {moved} since the first value (95 % interval): "
+    signed = f"{'+' if gain >= 0 else '−'}{moved} since the first value"
+    if len(v.points) <= FEWEST:
+        return f"Better than random, too short to tell a gain ({signed}): "
+    return f"Better than random, but no gain beyond the noise ({signed}): "
 
 
 def _lacks(v: Verdict) -> str:
@@ -96,7 +115,6 @@ _HEADS = {
     "unclear": "Cannot tell whether it learned, the noise is too large: ",
     "part": "Lost part of what it had learned after {step} steps ({best}): ",
     "lost": "Lost what it had learned, from step {step} on ({best}): ",
-    "flat": "Better than random, but no gain since the first value: ",
     "not": "Did not learn: ",
     "worse": "Did not learn, ends worse than a random policy: ",
     "short": "Too short to tell: ",
@@ -200,9 +218,9 @@ def many_sentence(verdicts: list[Verdict], configs: int) -> str:
 _COUNTED = {
     "learned": "learned", "below": "learned, but far below its best at the end", "little": "learned little",
     "hardly": "hardly learned", "top": "at the top throughout", "part": "learned and lost part of it",
-    "lost": "learned and lost it", "unstable": "unstable", "not": "did not learn", "flat": "no gain since the first value",
-    "unclear": "too noisy to tell", "worse": "worse than random", "broken": "broke",
-    "short": "too short to tell", "unjudged": "not judged", "none": "no result",
+    "lost": "learned and lost it", "unstable": "unstable", "fell": "fell below their start", "gained": "gained, not far beyond the noise",
+    "not": "did not learn", "flat": "no gain beyond the noise", "unclear": "too noisy to tell", "worse": "worse than random", "broken": "broke",
+    "short": "too short to tell", "unjudged": "not judged", "fit": "critic alone", "none": "no result",
 }  # fmt: skip
 
 

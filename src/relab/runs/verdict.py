@@ -3,6 +3,8 @@
 Every command reads this verdict. The run's course (course.py) is held against what is known of the task (yardstick.py):
 - at the top, or at the level that is called solved, it learned; where it was there from the first value on, "top";
 - else it learned when it ends above the random policy, clearly and by a gain that matters, and above where it began;
+- where it is better than random without that, its end is held against its first value: "gained" and "fell" are beyond
+  the 95 % interval of the difference, "flat" is within it; a run that began with another's weights may fall to random;
 - it lost it when its end has fallen to under half of what it had gained (fall.py); where one point alone is so low, or
   it fell and came back not long ago, or it has swung as far before, it is "unstable", wherever its last point lies;
 - it did not learn when even its upper end (SURE standard errors) is no gain over random that matters, or when its second
@@ -27,8 +29,9 @@ from relab.record.history import History, measured
 from relab.runs.course import RETURNS as RETURNS
 from relab.runs.course import Course, course_of, course_on
 from relab.runs.course import is_return as is_return
-from relab.runs.apart import clearly, error_of, pooled, steadied
+from relab.runs.apart import clearly, error_of, half_width, pooled, steadied
 from relab.runs.fall import RECENT, Fall, crossing, dipped, fall_of
+from relab.runs.values import Fit, fit_of, fits_values
 from relab.runs.yardstick import Yardstick, yardstick_of
 
 SURE = 2.0  # standard errors: the upper end of what a level may be
@@ -39,13 +42,14 @@ HARDLY = 0.05  # of that way: no learning that matters, however clear of noise
 FEW_STEPS = 0.1  # of those with which others published a result: who has not learned by then may still do so
 LATE = 3  # points at the end that are one where each tells little
 FEWEST = 3  # points below which nobody is said not to have learned
-POOR = ("flat", "not", "worse", "unclear", "unstable")
+POOR = ("flat", "fell", "not", "worse", "unclear", "unstable")
 STILL = ("flat", "unclear")  # no gain, but no loss either
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """kind: learned, top, part, lost, unstable, flat, not, worse, unclear, broken, short, unjudged or none.
+    """kind: learned, gained, top, part, lost, fell, unstable, flat, not, worse, unclear, broken, short, unjudged, fit (a critic
+    alone) or none.
 
     `points` are what it was judged by, and the last of them is the outcome: none where it was not judged.
     """
@@ -66,6 +70,7 @@ class Verdict:
     below_random: bool = False  # its last two points are
     near_random: bool = False  # its second half stays there
     hardly: bool = False  # for which alone it is said not to have learned
+    fit: Fit | None = None  # of a run in which a critic alone learned
 
     @property
     def final(self) -> float:
@@ -78,7 +83,17 @@ class Verdict:
         if self.kind == "unstable":  # what it ends with counts, and it may end low
             base = self.random.mean if self.random else self.points[0].mean
             return self.best is not None and self.final - base >= KEPT_HALF * (self.best.mean - base)
-        return self.kind in ("learned", "part", "top") or (self.kind == "flat" and self.random is not None)
+        if self.kind == "fit":
+            return self.fit is not None and self.fit.useful
+        if self.kind == "fell":
+            return self.random is not None and above(steadied(self.points)[-1], self.random)
+        return self.kind in ("learned", "part", "top", "gained") or (self.kind == "flat" and self.random is not None)
+
+    @property
+    def change(self) -> tuple[float, float]:
+        """From the first point to the last, and the half-width of the 95 % interval of that."""
+        good = steadied([p for p in self.points if math.isfinite(p.mean)])
+        return good[-1].mean - good[0].mean, half_width(good[0], good[-1])
 
     @property
     def evaluated(self) -> bool:
@@ -97,6 +112,8 @@ class Verdict:
 def verdict_of(run: History) -> Verdict:
     """Look at a run's evaluations, or its training returns where it has none."""
     course = course_of(run)
+    if fits_values(run):
+        return Verdict("fit", course.metric, course.points, fit=fit_of(run))
     if not course.points:
         return Verdict("none")
     if not is_return(course.metric):  # a loss that falls is no policy that learned
@@ -108,7 +125,7 @@ def verdict_of(run: History) -> Verdict:
     best = max(reversed(good), key=lambda p: p.mean)  # the last of equals: what was lost was lost after it
     solved, level = _first_solved(run, course, yard)
     worse, near, fall = _below_random(run, good, yard), _near_random(good, yard), _fall(run, course, good, yard)
-    kind, stages = _kind(good, yard, level, worse, fall), _stages(run)
+    kind, stages = _since_start(run, good, yard, _kind(good, yard, level, worse, fall)), _stages(run)
     hardly = (near and kind in ("learned", "part", "flat", "unclear")) or (kind in ("lost", "unstable") and _no_way(best, yard))
     kind = "not" if hardly else kind
     kind = "short" if kind == "not" and _has_hardly_begun(run, course, good) else kind
@@ -142,6 +159,19 @@ def _kind(good: list[Estimate], yard: Yardstick, level: float | None, worse: boo
         ends_well = yard.random is not None and any(above(end, yard.random) for end in ends) and last.mean > floor
         return kept.word(ground, "flat") if ends_well and not swings else "worse" if worse else "unstable"
     return _against_start(first, last) if yard.random is None else _against_random(good, ends, yard.random, floor, worse)
+
+
+def _since_start(run: History, good: list[Estimate], yard: Yardstick, kind: str) -> str:
+    """What is no clear gain may be one within reach of the noise, none, or a fall; where random is known."""
+    if yard.random is None or len(good) < 2:
+        return kind
+    sure = steadied(good)
+    first, last = sure[0], sure[-1]
+    if kind == "flat":
+        gain, wide = last.mean - first.mean, half_width(first, last)
+        return "gained" if gain > wide else "fell" if gain < -wide else "flat"
+    began_well = _resumed(run) and above(first, yard.random) and above(first, last)
+    return "fell" if began_well and kind in ("not", "worse", "unclear") else kind
 
 
 @dataclass(frozen=True)

@@ -119,6 +119,9 @@ class Algorithm(Protocol):
     # def close(self, state)                  the run ends or is interrupted: end the processes that it has started
     # def resets(self, cfg) -> str            what a run that goes on begins anew, for the screen; empty: nothing
     # def borrowed(self, cfg) -> tuple        parts of `params` that never learn: another run must give them whole
+    # def then(self, folder, cfg) -> str      the command that uses what has been learned; without: relab eval
+    # SHOWN = ("value/loss", ...)             metrics that stand on the screen in place of the return
+    # POLICY_STAYS = True                     nothing of the policy learns: no evaluation is the best one
     # WHOLE = True                            weights of another size are an error with `start_from`, not left fresh;
     #                                         or the parts of `params` for which that holds
     CLOCK: str  # one of CLOCKS: what total_steps, eval.every, save.every and every row's step count

@@ -38,7 +38,7 @@ from relab.train.evaluation import Evaluator, Played, Progress, note_best, point
 from relab.train.profile import Profile
 from relab.train.replay import Data
 from relab.train.rollout import STEP_CAP
-from relab.train.screen import EARNED, Pace, Screen, Silent
+from relab.train.screen import EARNED, UNITS, Pace, Screen, Silent
 from relab.train.telling import Within
 from relab.train.usage import Usage
 
@@ -104,6 +104,7 @@ class Trainer:
     forecast_said: bool = False
     unseen: bool = False  # nobody can read the screen, and the record says so
     warned: set[str] = field(default_factory=set)  # what this session has warned of
+    shown: dict[str, float] = field(default_factory=dict)  # of the last row: what it is judged by, if no return
     album: Callable[[Trainer, int], None] | None = None  # keeps pictures, where that was asked for
 
     @property
@@ -301,6 +302,8 @@ class Trainer:
         shown |= {"sps": self.pace.sps or sps, "episodes": self.state.counts.episodes}
         by = next((name for name in EARNED if name in metrics), self.earned_by)
         self.earned, self.earned_by = metrics.get(by, self.earned), by
+        self.shown = instead = {name: metrics[name] for name in getattr(self.algo, "SHOWN", ()) if name in metrics}
+        shown |= {"shown": instead} if instead else {}
         self.screen.iteration(shown | {"return": self.earned, "earned": by, "metrics": metrics})
         self.note_screen()
 
@@ -323,10 +326,11 @@ class Trainer:
         for row in played.rows:
             self.record.append_eval(row)
         self.warn_of_endless(played.open_ends, f"the evaluation at step {self.step:,}")
-        best = note_best(self.progress, self.candidate(played))
+        stays = getattr(self.algo, "POLICY_STAYS", False)  # optional in the contract
+        best = not stays and note_best(self.progress, self.candidate(played))
         modes = {mode: {"mean": level.mean, "noise": level.se} for mode, level in played.modes.items()}
         facts = {"step": self.step, "n": self.cfg.eval.episodes, "outcome": self.evaluator.outcome}
-        self.screen.evaluation(facts | {"modes": modes, "best": best})
+        self.screen.evaluation(facts | {"modes": modes, "best": best} | ({"stays": True} if stays else {}))
 
     def candidate(self, played: Played) -> Document:
         """What is held against the best so far: the evaluation, never a number of training."""
@@ -379,14 +383,17 @@ class Trainer:
         run = self.folder
         judged = "best" if self.progress.best else "latest"  # without a return there is no best
         trust = registry.trust_word(self.cfg.env.name, self.cfg.algo.name)
+        judge = f"relab eval {run} --checkpoint {judged} --episodes 100{trust}"
+        use = getattr(self.algo, "then", lambda folder, cfg: judge)  # optional in the contract
         then = {
-            "finished": [f"relab eval {run} --checkpoint {judged} --episodes 100{trust}"],
+            "finished": [use(run, self.cfg)],
             "interrupted": [f"relab resume {run}{trust}"],
             "failed": [],
         }
         sps = (self.step - self.began_step) / max(elapsed, 1e-9)
         facts = {"status": status, "why": why, "step": self.step, "elapsed_s": elapsed, "sps": sps, "folder": str(run)}
-        facts |= {"began_step": self.began_step, "axis": self.clock, "usage": self.usage.line()}
+        self.usage.unit = UNITS[self.clock]
+        facts |= {"began_step": self.began_step, "axis": self.clock, "usage": self.usage.line(), "shown": self.shown}
         self.screen.end(facts | {"best": self.progress.best, "next": then[status]})
         self.note_screen()
         self.record.close()

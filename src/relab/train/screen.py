@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 from relab.base import terminal
 from relab.base.jsonl import encode
-from relab.base.text import count, duration, number
+from relab.base.text import count, duration, number, pace
 
 PLAIN_EVERY_S = 2.0
 PART_EVERY_S = 10.0  # of plain lines about a part of an iteration
@@ -200,8 +200,10 @@ def header(facts: Mapping[str, Any]) -> list[str]:
 
 def status_line(row: Mapping[str, Any]) -> str:
     unit = UNITS[row.get("axis", "agent_steps")]
-    parts = [f"{count(row['step'])}/{count(row['total_steps'])} {unit}", f"{count(row['sps'])}/s"]
-    if row.get("return") is not None:
+    parts = [f"{count(row['step'])}/{count(row['total_steps'])} {unit}", pace(row["sps"], unit)]
+    if row.get("shown"):
+        parts += [f"{name} {number(value)}" for name, value in row["shown"].items()]
+    elif row.get("return") is not None:
         parts.append(f"return {number(row['return'])} ({earned_by(row)})")
     if row.get("eta_s") is not None:
         parts.append(f"ETA {duration(row['eta_s'])}")
@@ -228,7 +230,7 @@ def earned_by(row: Mapping[str, Any]) -> str:
 
 def evaluation_line(row: Mapping[str, Any]) -> str:
     modes = ", ".join(f"{mode} {earned(x['mean'], x['noise'])}" for mode, x in row["modes"].items())
-    best = "  best so far" if row["best"] else ""
+    best = "  best so far" if row["best"] else "  of the policy, which stays as it is" if row.get("stays") else ""
     how = f"mean ± SE, {row['n']} episodes each" if row["n"] > 1 else "1 episode each, which has no standard error"
     return f"  eval at {count(row['step'])}: {row.get('outcome', 'return')} {modes} ({how}){best}"
 
@@ -244,6 +246,7 @@ def earned(mean: float, noise: float) -> str:
 def footer(facts: Mapping[str, Any]) -> list[str]:
     next_ = [f"  next: {command}" for command in facts["next"]]
     used = [f"  {facts['usage']}"] if facts.get("usage") else []
+    used = [f"  {name} {number(value)}" for name, value in (facts.get("shown") or {}).items()] + used
     return [f"{facts['status']}: {facts['why']}; {work(facts)}", *used, f"  record: {facts['folder']}", *next_]
 
 
@@ -251,5 +254,6 @@ def work(facts: Mapping[str, Any]) -> str:
     """Steps, seconds and speed of one session: those before a resume took time that nobody measured here."""
     began, step = facts.get("began_step", 0), facts["step"]
     unit = UNITS[facts.get("axis", "agent_steps")]
-    done = f"{count(step - began)} {unit} in {duration(facts['elapsed_s'])} ({count(facts['sps'])}/s)"
+    one = unit.removesuffix("s") if step - began == 1 else unit
+    done = f"{count(step - began)} {one} in {duration(facts['elapsed_s'])} ({pace(facts['sps'], unit)})"
     return f"{done} since the resume, {count(step)} in all" if began else done

@@ -161,8 +161,10 @@ def descent(meta: Document, inherited: Inherited | None) -> Document:
 
 def begin_with(trainer: Trainer, inherited: Inherited) -> None:
     """Put the weights in and keep them at once: from here on the run needs the other one no more."""
-    weights.put(trainer.algo, trainer.state, inherited)
-    trainer.save()
+    with trainer.usage.timed("start_s"):
+        weights.put(trainer.algo, trainer.state, inherited)
+    with trainer.usage.timed("save_s"):
+        trainer.save()
     trainer.screen.note(f"  {inherited.line()}")
 
 

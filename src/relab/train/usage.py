@@ -13,14 +13,14 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from relab.base.text import count
+from relab.base.text import pace
 
 TRAINING = ("collect_s", "advantage_s", "update_s")
 WITHIN = ("env_s", "act_s", "copy_s")  # parts of collect_s, where an algorithm measures them
 WORDS = {
     "env_s": "environment", "act_s": "acting", "copy_s": "copying", "collect_s": "collecting", "update_s": "learning",
     "advantage_s": "advantages", "eval_s": "evaluation", "save_s": "checkpoints", "log_s": "record",
-    "profile_s": "profiling",
+    "profile_s": "profiling", "start_s": "looking at the start",
 }  # fmt: skip
 
 
@@ -50,13 +50,14 @@ class Usage:
 
     spent: dict[str, float] = field(default_factory=dict)
     steps: int = 0
+    unit: str = "steps"  # what it counts
     began: float = field(default_factory=time.perf_counter)
     cpu: float = field(default_factory=processor_seconds)
     last: tuple[float, float] = field(default_factory=lambda: (time.perf_counter(), processor_seconds()))
 
     @contextmanager
     def timed(self, part: str) -> Iterator[None]:
-        """Seconds outside of any iteration: the evaluation before the first one, and the last."""
+        """Seconds outside of any iteration: the evaluation before the first one, and the last; a look at the start."""
         began = time.perf_counter()
         try:
             yield
@@ -88,5 +89,5 @@ class Usage:
         training = sum(self.spent.get(name, 0.0) for name in TRAINING)
         cores = (processor_seconds() - self.cpu) / max(seconds, 1e-9)
         speeds = (self.steps / max(took, 1e-9) for took in (training, seconds))
-        pace = "{}/s while training, {}/s in all".format(*map(count, speeds))
-        return f"time: {where}; {cores:.1f} cores, {memory_mb()[0]:.0f} MB; {pace}"
+        paces = "{} while training, {} in all".format(*(pace(speed, self.unit) for speed in speeds))
+        return f"time: {where}; {cores:.1f} cores, {memory_mb()[0]:.0f} MB; {paces}"

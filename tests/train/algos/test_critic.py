@@ -6,7 +6,11 @@ from pathlib import Path
 
 import numpy as np
 
+from relab import cli
 from relab.base.jsonl import read_jsonl
+from relab.record.history import load
+from relab.runs.sentences import sentence
+from relab.runs.verdict import verdict_of
 from relab.train import checkpoint
 from relab.train.fresh import load_agent
 from small_runs import run
@@ -28,6 +32,34 @@ def test_it_learns_the_known_values_and_leaves_the_policy(tmp_path: Path) -> Non
     assert rows[-1]["value/val_loss"] < 1e-3 < rows[0]["value/val_loss"]
     assert rows[-1]["data/transitions"] == 20 * 20
     assert rows[-1]["data/env_steps"] == 20 * 21
+
+
+def test_it_is_judged_by_what_it_explains_in_worlds_that_were_held_out(tmp_path: Path, capsys) -> None:
+    """Not by its policy, which is as good before and after: no best evaluation, no solved start, no `relab eval`."""
+    run(tmp_path / "v", **SMALL)
+    verdict, folder = verdict_of(load(tmp_path / "v")), tmp_path / "v"
+    assert (verdict.kind, verdict.learned) == ("fit", True)
+    assert verdict.fit is not None
+    assert sentence(verdict).startswith("The critic explains 100 % of the variance of returns in held-out worlds (mean")
+    assert (verdict.fit.rows, verdict.fit.episodes) == (2 * 20, 2 * 10)  # worlds 0 and 10, of 21 steps
+    assert not (folder / "checkpoints" / "best.json").exists()
+    assert cli.main(["examine", str(folder)]) == 0
+    shown = capsys.readouterr().out
+    assert "start-already-solved" not in shown
+    assert "explains 100 %" in shown
+    assert cli.main(["next", str(folder)]) == 0
+    assert f"env=ladder-discount-v1 critic_from={folder}` begins with it" in " ".join(capsys.readouterr().out.split())
+
+
+def test_its_screen_shows_the_held_out_error_and_what_it_is_for(tmp_path: Path, capsys, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    words = [f"{key.replace('__', '.')}={value}" for key, value in SMALL.items() if key != "algo"]
+    assert cli.main(["train", "critic", *words, "--name", "v"]) == 0
+    shown = capsys.readouterr().out
+    assert [word in shown for word in ("  value/val_loss ", "  value/explained_variance 1", "best so far")] == [1, 1, 0]
+    assert "updates per iteration 7\n" in shown
+    assert "of the policy, which stays as it is" in shown
+    assert "next: relab train finetune env=ladder-discount-v1 critic_from=runs/v" in shown
 
 
 def test_fine_tuning_begins_with_it(tmp_path: Path) -> None:

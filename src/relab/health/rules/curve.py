@@ -18,6 +18,7 @@ from relab.health.view import View, ends
 from relab.record.evaluations import Estimate
 from relab.record.state import would_repeat
 from relab.runs.fall import FEWEST
+from relab.runs.values import fits_values
 from relab.runs.verdict import Verdict, least_steps
 
 LEARNING = {"algo.lr": ANY, "algo.ent_coef": ANY, "algo.gamma": ANY, "algo.value_coef": UP}  # what may hold it back
@@ -353,6 +354,8 @@ def start_already_solved(view: View, *, solved: float = 0.95) -> Finding | None:
     Refuted by: a highest return that is not the real one.
     Try: start from a weaker checkpoint or a harder task; report deterministic and sampled returns.
     """
+    if fits_values(view.history):
+        raise Missing("a policy that learns")
     floor, top = view.random()[0], view.ceiling()
     mode = "det" if view.meta.get("parent") or not view.has_evals("sampled") else "sampled"
     first = view.evals(mode)[0]

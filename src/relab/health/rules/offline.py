@@ -10,6 +10,7 @@ import numpy as np
 from relab.base.numbers import to_int
 from relab.health.curve import Curve
 from relab.health.foreign import first_setting, named
+from relab.health.mend import UP
 from relab.health.outcome import rose
 from relab.health.rule import Finding, Missing, rule
 from relab.health.view import View, episodes
@@ -307,9 +308,8 @@ def episodes_counted_beyond_first(view: View, *, rows: int = 3) -> Finding | Non
     Refuted by: evaluations that were added by hand.
     Try: count the first episode of each world and no other.
     """
-    limit, agents = view.config.get("eval.episodes"), view.spec.get("agents")
-    known = type(limit) is int and type(agents) is int and min(limit, agents) > 0
-    if not view.history.trained_by_relab or not known:
+    limit, agents = to_int(view.config.get("eval.episodes")), to_int(view.spec.get("agents"))
+    if not view.history.trained_by_relab or not limit or not agents:
         raise Missing("relab's own evaluations with their number of episodes")
     played = [(to_int(row.get("step")) or 0, len(episodes(row))) for row in view.history.evals]
     if len(played) < rows or min(n for _, n in played) <= limit * agents:
@@ -368,6 +368,35 @@ def expectile_not_as_set(view: View, *, off_by: float = 0.15) -> Finding | None:
     return Finding(f"V is the expectile {held.last:.2f} of Q, not {tau:g} as set", held.last, None,
                    [held.evidence(f"not within {off_by:g} of algo.expectile = {tau:g}")],
                    confidence="high")  # fmt: skip
+
+
+@rule("advantages-all-noise", about="numbers", needs=("data/advantage_snr", "data/advantage_rank"), algos=("finetune",),
+      mends={"algo.mc_samples": UP, "algo.cut": UP})  # fmt: skip
+def advantages_all_noise(view: View, *, ratio: float = 0.1, rank: float = 0.1, bias: float = 1.0) -> Finding | None:
+    """
+    What: in more than half of the rows the advantages of re-rollouts are noise: of their variance less than a tenth
+        of the noise's is signal, and one half of the samples ranks the states as the other does by less than 0.1. Or
+        what was cut off can be worth more than the advantages' own spread.
+    Why: the update then prefers actions by chance; standardised advantages look the same whether they are noise or not.
+    Known problems: with few states both numbers are noise themselves; the bound of the bias is the worst case.
+    Refuted by: the same states with more samples ranking as before.
+    Try: more samples (`mc_samples`), `common_noise=true`, later cuts (`cut`), or a smaller `gamma`.
+    """
+    snr, ranks = view.curve("data/advantage_snr", rows=1), view.curve("data/advantage_rank", rows=1)
+    level, order = snr.median(), ranks.median()
+    if level < ratio and order < rank:
+        return Finding(f"the advantages are noise: signal to noise {level:.2g}, rank correlation of two halves"
+                       f" {order:.2g} (medians of {len(snr)} rows)", level, snr.onset(snr.values < ratio),
+                       [snr.evidence(f"< {ratio:g}"), ranks.evidence(f"< {rank:g}")])  # fmt: skip
+    if not (view.has("data/rerun_bias") and view.has("data/advantage_std")):
+        return None
+    bound, spread = view.curve("data/rerun_bias", rows=1), view.curve("data/advantage_std", rows=1)
+    times = bound.median() / spread.median() if spread.median() > 0 else 0.0
+    if times <= bias:
+        return None
+    return Finding(f"what re-rollouts were cut off from can be worth {times:.2g} times the standard deviation of their"
+                   " advantages", times, None, [bound.evidence(f"> {bias:g} x data/advantage_std"), spread.evidence()],
+                   confidence="low")  # fmt: skip
 
 
 @rule("rerollouts-left-out", about="evidence", needs=("data/sim_steps", "data/env_steps", "data/transitions"),

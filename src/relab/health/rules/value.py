@@ -94,6 +94,35 @@ def _explains_nothing(
 
 
 @rule(
+    "critic-no-better-than-constant",
+    about="belief",
+    needs=("value/explained_variance", "value/val_loss"),
+    algos=("critic",),
+    mends={"algo.envs": UP},
+    names=(),
+)
+def critic_no_better_than_constant(view: View, *, constant: float = 0.0) -> Finding | None:
+    """
+    What: a critic that was fitted alone (`relab train critic`) explains nothing of the returns in the worlds that were
+        held out: a constant would do as well.
+    Why: advantages that are estimated with it are raw returns with its errors added; a fine-tuning run that begins
+        with it is worse off than with a critic that begins anew.
+    Known problems: a few held-out episodes tell little; returns that are all alike leave nothing to explain.
+    Refuted by: more held-out worlds (`envs`) in which it explains some.
+    Try: more data (`envs`, `steps`), fewer passes (`total_steps`) where value/val_loss has risen again.
+    """
+    explained, error = view.curve("value/explained_variance", rows=1), view.curve("value/val_loss", rows=1)
+    if explained.last > constant:
+        return None
+    seen = f" ({view.curve('data/held_out_episodes').last:.0f} episodes)" if view.has("data/held_out_episodes") else ""
+    least = int(error.values.argmin())
+    risen = f"; its error there was least at iteration {error.steps[least]}" if least < len(error) - 1 else ""
+    return Finding(f"the critic explains {explained.last:.2f} of the variance of returns in held-out worlds{seen}, a"
+                   f" constant 0{risen}", explained.last, explained.onset(explained.values <= constant),
+                   [explained.evidence(), error.evidence()])  # fmt: skip
+
+
+@rule(
     "advantage-off-centre",
     about="belief",
     needs=("data/advantage_mean", "data/advantage_std", "value/target_mean"),

@@ -9,6 +9,7 @@ say how far off the values are. `relab train finetune critic_from=RUN` begins wi
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,13 @@ from relab.train.nets import networks, returns
 CLOCK = "iteration"
 WHOLE = ("actor", "log_std")
 HELD_OUT = 10  # every tenth world
+POLICY_STAYS = True  # no evaluation is a better one than another: there is no `best`
+SHOWN = ("value/val_loss", "value/explained_variance")  # on the screen: in worlds that were held out
+
+
+def then(folder: Path, cfg: Any) -> str:
+    """What a run is for."""
+    return f"relab train finetune env={cfg.env.name} critic_from={folder}"
 
 
 @dataclass
@@ -36,7 +44,7 @@ class State:
     cfg: Critic
     ppo: ppo.State
     total: int
-    rows: dict[str, np.ndarray] | None = None  # obs, target, apart
+    rows: dict[str, np.ndarray] | None = None  # obs, target, apart, ends
 
     @property
     def agent(self) -> Any:
@@ -97,7 +105,7 @@ def collect(s: State) -> dict[str, float]:
     whole = np.flip(np.logical_or.accumulate(np.flip(g.ended, 0), 0), 0)  # an end follows
     require(bool(whole.any()), f"no episode of the policy ended within {cfg.steps} steps; raise `steps`")
     apart = np.broadcast_to(np.arange(cfg.envs) % HELD_OUT == 0, whole.shape)
-    s.rows = {"obs": g.obs[whole], "target": target[whole], "apart": apart[whole]}
+    s.rows = {"obs": g.obs[whole], "target": target[whole], "apart": apart[whole], "ends": g.ended[whole]}
     return metrics
 
 
@@ -129,5 +137,7 @@ def judged(s: State) -> dict[str, float]:
     metrics = {"value/val_loss": np.square(v - target).mean(), "value/v_mean": v.mean(),
                "value/target_mean": s.rows["target"].mean(), "value/target_std": s.rows["target"].std(),
                "value/explained_variance": returns.explained_variance(v, target),
-               "data/transitions": len(s.rows["target"])}  # fmt: skip
+               "data/transitions": len(s.rows["target"]), "data/held_out_rows": some.sum()}  # fmt: skip
+    if "ends" in s.rows:  # which a checkpoint did not always hold
+        metrics["data/held_out_episodes"] = (s.rows["ends"] & some).sum()
     return {name: float(x) for name, x in metrics.items() if np.isfinite(x)}
