@@ -40,7 +40,8 @@ UNSAID = (None, "", "?", "unknown", "ended", "done", "end")  # an end that a log
 )
 def unmentioned_config_change(view: View) -> Finding | None:
     """
-    What: settings differ from the parent's, and the run's intent does not mention them.
+    What: settings differ from the parent's, and the run's intent does not mention them; of a run without an intent,
+        its command line neither.
     Why: a change nobody speaks of is the first suspect when a child does worse than its parent.
     Known problems: an intent in other words than the keys' is not understood.
     Refuted by: the change being intended; say so with `--intent`.
@@ -51,7 +52,7 @@ def unmentioned_config_change(view: View) -> Finding | None:
         return None
     if parent is None or not view.is_parent:
         raise Missing(f"the parent's run folder, {str(view.meta['parent'])[:40]}")
-    intent = str(view.meta.get("intent") or "").lower()
+    intent = str(view.meta.get("intent") or _typed(view)).lower()
     changes = [c for c in diff(parent.history.config, view.history.config)
                if not quiet(c) and not _mentions(intent, c.key) and not _goes_on(view, c.key)]  # fmt: skip
     if not changes:
@@ -77,6 +78,14 @@ def _goes_on(view: View, key: str) -> bool:
         return False
     with_parents = start.get("run") == view.meta.get("parent")
     return key in ("start_from", "start_parts") or (with_parents and key == "total_steps")
+
+
+def _typed(view: View) -> str:
+    """The settings that a command line names, as words: without an intent it is all that was said about the run."""
+    words = str(view.meta.get("command") or "").split()
+    return " ".join(
+        word.lstrip("-").partition("=")[0].replace("-", "_") for word in words if "=" in word or "--" in word
+    )
 
 
 def _plain(value: object) -> object:
