@@ -132,3 +132,19 @@ def test_deep_lets_torch_compute():
     (line,) = checkup.torch_works()
     assert (line.level, line.name) == ("ok", "torch")
     assert "computes" in line.state
+
+
+def test_kernels_are_counted_wherever_in_the_package_they_lie(tmp_path, monkeypatch):
+    """They lie beside the code of train/, not of the wing that looks for them."""
+    import relab
+    from relab.lab import checkup
+
+    assert Path(relab.__file__).parent == checkup.PACKAGE
+    place = tmp_path / "train" / "kernels" / "__pycache__"
+    place.mkdir(parents=True)
+    (place.parent / "returns.py").write_text("")
+    (place / "returns.gae-14.py311.nbi").write_bytes(b"")
+    monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
+    monkeypatch.setattr(checkup, "PACKAGE", tmp_path)
+    (line,) = checkup.kernels()
+    assert line.state.startswith("1 compiled in ")

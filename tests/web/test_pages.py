@@ -223,6 +223,17 @@ def test_no_control_character_of_a_name_reaches_a_page_or_an_export(
     assert "&#27;" in served.get(f"/group/{key}").text, "what a chart asks for is the metric's own name"
 
 
+def test_a_group_can_be_shared_by_the_command_that_its_page_shows(served: Served) -> None:
+    """With the folders of its runs: `relab report` alone would look elsewhere."""
+    from html import unescape
+
+    for group in served.bench.shelf.every():
+        text = unescape(served.get(f"/group/{group.key}").text)
+        command = text.partition("the same as a file to share: <code>")[2].partition("</code>")[0]
+        assert command.startswith("relab report ")
+        assert all(run.folder.name in command for run in group.runs)
+
+
 ATTACKS = ("<svg onload", "<img src=x", "<script>alert", "<b>axis", "{{7*7}}49", 'onerror=alert(1)>"')
 
 

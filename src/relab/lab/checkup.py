@@ -18,6 +18,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+import relab
 from relab.base import blame, processes
 from relab.base.documents import Document
 from relab.base.places import STALE_S, cache_folder
@@ -44,6 +45,9 @@ class Line:
     def to_json(self) -> dict[str, str]:
         names = {"group": self.group, "name": self.name, "level": self.level}
         return names | {"found": self.state, "remedy": self.remedy}
+
+
+PACKAGE = Path(relab.__file__).parent  # all of it: kernels lie beside the code that holds them
 
 
 def checkup(path: Path, deep: bool = False) -> list[Line]:
@@ -217,8 +221,8 @@ def kernels() -> Iterator[Line]:
     """Numba keeps compiled kernels beside the code, or below NUMBA_CACHE_DIR."""
     if version("numba") is None:
         return
-    cache, package = os.environ.get("NUMBA_CACHE_DIR"), Path(__file__).parent
-    folder = Path(cache) if cache else package
+    cache = os.environ.get("NUMBA_CACHE_DIR")
+    folder = Path(cache) if cache else PACKAGE
     compiled = list(folder.rglob("*.nbi"))
     stale = 0 if cache else sum(map(is_stale, compiled))
     writable = os.access(folder, os.W_OK) or (cache is not None and not folder.exists())

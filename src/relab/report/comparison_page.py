@@ -21,7 +21,9 @@ def sections(result: Result, groups: Sequence[Group] = ()) -> list[Section]:
     places = {id(run): colours[id(group)] for group in groups for run in group.runs}
     for task in result.tasks:
         head, rows = _without_empty(*tables.cells(task))
-        details = [line for line in render.details(task) if not line.startswith("declared")]  # the caption says it
+        details = [
+            line for line in render.joined(render.details(task)) if not line.startswith("declared")
+        ]  # the caption says it
         lines = [*details, *(f"note: {note}" for note in dict.fromkeys(task.notes))]
         drawn = of_task(task, places)
         code, name = task.measure.metric, words.metric(task.measure.metric)

@@ -41,7 +41,8 @@ def compared(root: str, sources: Sequence[Source], places: Sequence[int], option
 def _task(task: Task, result: Result, places: dict[int, int]) -> Document:
     head, rows = tables.cells(task)
     code, name = task.measure.metric, words.metric(task.measure.metric)
-    details = [words.in_text(line) for line in render.details(task) if not line.startswith(("declared", "differ"))]
+    details = [words.in_text(line) for line in render.joined(render.details(task))
+               if not line.startswith(("declared", "differ"))]  # fmt: skip
     return {
         "env": task.env, "head": [word.replace(code, name) for word in head], "rows": rows,
         "caption": f"{name}{render.step_text(task)}; mean over seeds, t interval widened for skewness",

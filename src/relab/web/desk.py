@@ -43,7 +43,10 @@ class Desk:
     def close(self) -> None:
         with self._lock:
             if self._pool is not None:
+                workers = list((self._pool._processes or {}).values())  # what they work on nobody waits for any more
                 self._pool.shutdown(wait=False, cancel_futures=True)
+                for worker in workers:
+                    worker.kill()
 
 
 def _begin() -> None:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import signal
 import socket
-from collections.abc import Callable, Sequence
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from relab.base.errors import UserError
@@ -55,4 +58,23 @@ def serve(
     app = made(root, token, host, server.getsockname()[1], names, webhook)
     config = uvicorn.Config(app, log_level="error", access_log=False, server_header=False, limit_concurrency=256,
                             timeout_keep_alive=20, timeout_graceful_shutdown=2, ws="none", lifespan="on")  # fmt: skip
-    uvicorn.Server(config).run(sockets=[server])
+    with _ended_by_exit():
+        uvicorn.Server(config).run(sockets=[server])
+
+
+@contextmanager
+def _ended_by_exit() -> Iterator[None]:
+    """SIGTERM ends Python in order: uvicorn, once it has closed, raises the signal again, and its plain meaning would
+    leave the semaphores of the examining process to a tracker that complains about them."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def leave(number: int, frame: object) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, leave)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from markupsafe import Markup
 from starlette.requests import Request
@@ -47,6 +49,7 @@ class SeedRow:
     verdict: str
     last: str
     best: str
+    at: str  # step of the best
     steps: int
     took: str
 
@@ -97,8 +100,15 @@ def _page(request: Request, bench: Bench, group: SeedGroup, only: str | None) ->
         held=held_against(runs[0]), films=films.of_runs(runs), evaluations=evaluations(loaded, group.place),
         commands=sections.commands(runs[0].history.folder, [loaded]), parent=runs[0].history.meta.get("parent"),
         source="&".join(f"r={quoted(run.name)}" for run in listed) if only else f"g={group.key}",
-        live=any(run.state == "running" for run in listed), entries=entries(bench, listed),
+        live=any(run.state == "running" for run in listed), entries=entries(bench, listed), share=share(listed),
     )  # fmt: skip
+
+
+def share(listed: Sequence[ListedRun]) -> str:
+    """What makes a file of this page, where the server was started."""
+    here = Path.cwd()
+    places = [run.folder.relative_to(here) if run.folder.is_relative_to(here) else run.folder for run in listed]
+    return shlex.join(["relab", "report", *map(str, places)])
 
 
 def entries(bench: Bench, listed: Sequence[ListedRun]) -> list[Logged]:
@@ -168,12 +178,13 @@ def strip(group: Group, place: int) -> Markup:
 def _seed(run: Run) -> SeedRow:
     points = [p for p in run.verdict.points if math.isfinite(p.mean)]
     last = run.verdict.points[-1] if run.verdict.points else None
-    error = f" ± {number(last.se)}" if last is not None and math.isfinite(last.se) and last.se > 0 else ""
+    error = f" ± {last.se:.2g}" if last is not None and math.isfinite(last.se) and last.se > 0 else ""
     best = max(points, key=lambda p: p.mean) if points else None
     return SeedRow(
         run.name, run.seed_name, run.state, words.verdict(run.verdict),
         number(last.mean) + error if last is not None else "none",
-        f"{number(best.mean)} at {best.step:,}" if best is not None else "none",
+        number(best.mean) if best is not None else "none",
+        f"{best.step:,}" if best is not None else "",
         steps_of(run.history), duration(elapsed(run.history)),
     )  # fmt: skip
 

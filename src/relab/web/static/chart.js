@@ -10,6 +10,8 @@
     return (alpha = 1) => `rgb(${mixed.join(" ")} / ${alpha})`;
   };
   const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+  const alarm = (finding) => css(finding.severity === "error" ? "--error" : finding.severity === "warning" ? "--warning" : "--dim");
+  const pen = document.createElement("canvas").getContext("2d"), ROWS = 4;  // for widths; lines of names over a chart
   const nice = (v) => {
     if (v === null || v === undefined) return "";
     const size = Math.abs(v);
@@ -116,7 +118,7 @@
       const span = data.span || [0, 1], view = relab.view;
       const lead = this.figure.classList.contains("lead");
       const options = {
-        width: plot.clientWidth, height: this.size(), series, bands, legend: { show: false },
+        width: plot.clientWidth, height: this.size(), series, bands, legend: { show: false }, padding: this.room(plot.clientWidth, lead, span),
         cursor: { drag: { x: true, y: false, setScale: false }, focus: { prox: 24 }, sync: { key: "relab" }, points: { size: 6 } },
         focus: { alpha: 1 },
         scales: { x: { time: false, range: () => [view.from ?? span[0], view.to ?? (span[1] > span[0] ? span[1] : span[0] + 1)] }, y: { distr: log ? 3 : 1, range: (u, low, high) => (log ? this.decades(low, high) : this.reach(low, high)) } },
@@ -194,20 +196,50 @@
       ctx.font = `${11 * scale}px system-ui`;
       ctx.lineWidth = scale;
       const [low, high] = [u.scales.y.min, u.scales.y.max], names = [];
-      for (const level of [...data.levels].sort((a, b) => a.value - b.value)) {
+      for (const level of [...data.levels].sort((a, b) => b.value - a.value)) {
         if (level.value < low || level.value > high) continue;
-        const y = u.valToPos(level.value, "y", true), words = `${level.label} ${nice(level.value)}`, last = names[names.length - 1];
-        ctx.strokeStyle = ctx.fillStyle = dim;
+        const y = u.valToPos(level.value, "y", true);
+        ctx.strokeStyle = dim;
         ctx.setLineDash([5 * scale, 4 * scale]);
         ctx.beginPath(); ctx.moveTo(bbox.left, y); ctx.lineTo(bbox.left + bbox.width, y); ctx.stroke();
-        if (last && last.y - y < 14 * scale) last.words += ", " + words;  // too close for two names
-        else names.push({ y, words });
+        names.push({ y: Math.max(y, names.length ? names[names.length - 1].y + 12 * scale : 0), words: level.words });
       }
-      ctx.textAlign = "right";
-      for (const { y, words } of names) this.text(ctx, words, bbox.left + bbox.width - 4 * scale, y - 4 * scale < bbox.top + 12 * scale ? y + 13 * scale : y - 4 * scale);
       ctx.setLineDash([]);
       if (relab.view.marks) this.marks(u, ctx, bbox, scale, dim);
       ctx.restore();
+      ctx.save();
+      ctx.font = `${11 * scale}px system-ui`;
+      ctx.fillStyle = dim;
+      ctx.textAlign = "left";
+      for (const { y, words } of names) ctx.fillText(words, bbox.left + bbox.width + 5 * scale, y + 4 * scale);
+      if (relab.view.marks) this.slugs(u, ctx, bbox, scale);
+      ctx.restore();
+    }
+
+    room(width, lead, span) {  // names of levels stand to the right of the frame, those of findings over it: on no line
+      pen.font = "11px system-ui";
+      const data = this.data, view = relab.view, from = view.from ?? span[0], to = view.to ?? (span[1] > span[0] ? span[1] : span[0] + 1);
+      for (const level of data.levels) level.words = `${level.label} ${nice(level.value)}`;
+      const right = Math.max(8, ...data.levels.map((level) => pen.measureText(level.words).width + 10)), across = Math.max(width - 60 - right, 1), ends = [];
+      for (const finding of data.findings) {
+        const x = (finding.x - from) / (to - from) * across, long = pen.measureText(finding.slug).width + 8;
+        const start = x + long > across ? Math.max(x - long, 0) : x;
+        const free = ends.findIndex((end) => end <= start);
+        finding.row = x < 0 || x > across ? -1 : free < 0 ? ends.length : free;
+        if (finding.row >= 0) ends[finding.row] = start + long;
+      }
+      return [lead && view.marks ? 10 + 13 * Math.min(ends.length, ROWS) : 10, right, 0, 0];
+    }
+
+    slugs(u, ctx, bbox, scale) {
+      if (!this.figure.classList.contains("lead")) return;
+      for (const finding of this.data.findings) {
+        if (!(finding.row >= 0 && finding.row < ROWS) || finding.x < u.scales.x.min || finding.x > u.scales.x.max) continue;
+        const x = u.valToPos(finding.x, "x", true), right = x + ctx.measureText(finding.slug).width > bbox.left + bbox.width;
+        ctx.fillStyle = alarm(finding);
+        ctx.textAlign = right ? "right" : "left";
+        ctx.fillText(finding.slug, x + (right ? 0 : 2) * scale, bbox.top - (4 + 13 * finding.row) * scale);
+      }
     }
 
     text(ctx, words, x, y) {
@@ -232,20 +264,14 @@
         ctx.globalAlpha = 1;
         if (tall && lead) { ctx.fillStyle = dim; ctx.textAlign = "left"; this.text(ctx, mark.text.slice(0, 24), x + 3 * scale, foot - 6 * scale); }
       }
-      const heights = [];
       for (const finding of this.data.findings) {
         if (finding.x < u.scales.x.min || finding.x > u.scales.x.max) continue;
-        const x = u.valToPos(finding.x, "x", true), colour = css(finding.severity === "error" ? "--error" : finding.severity === "warning" ? "--warning" : "--dim");
-        ctx.strokeStyle = ctx.fillStyle = colour;
+        const x = u.valToPos(finding.x, "x", true);
+        ctx.strokeStyle = alarm(finding);
         ctx.setLineDash([2 * scale, 3 * scale]);
         ctx.lineWidth = 1.5 * scale;
         ctx.beginPath(); ctx.moveTo(x, bbox.top); ctx.lineTo(x, foot); ctx.stroke();
         ctx.setLineDash([]);
-        if (!lead) continue;
-        const right = x > bbox.left + bbox.width * 0.7, row = heights.filter((place) => Math.abs(place - x) < 170 * scale).length;
-        heights.push(x);
-        ctx.textAlign = right ? "right" : "left";
-        if (row < 4) this.text(ctx, finding.slug, x + (right ? -4 : 4) * scale, bbox.top + (14 + 15 * row) * scale);
       }
     }
 
