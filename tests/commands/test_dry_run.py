@@ -105,6 +105,22 @@ def test_what_train_refuses_its_dry_run_refuses(line, why, here, capsys):
     assert files(here) == before
 
 
+@pytest.mark.parametrize(
+    ("variant", "why"),
+    [("{algo.unimix: 1}", "unimix"), ("{total_steps: 900}", "variant b: the step size must not have fallen before")],
+)
+def test_what_train_refuses_of_any_variant_the_dry_run_of_an_experiment_refuses(variant, why, here, capsys):
+    question = (f"question: q?\nbase: {{algo: dreamer, env: cartpole}}\nvariants: {{a: {{}}, b: {variant}}}\n"
+                "seeds: [1, 2]\nmetric: eval/return_det\ndirection: higher\n")  # fmt: skip
+    (here / "q.yaml").write_text(question)
+    before = files(here)
+    assert main(["experiment", "q.yaml", "--dry-run"]) == 64
+    assert why in capsys.readouterr().err
+    assert files(here) == before
+    (here / "q.yaml").write_text(question.replace(variant, "{algo.gamma: 0.99}"))
+    assert main(["experiment", "q.yaml", "--dry-run"]) == 0
+
+
 def test_as_json(here, capsys):
     assert main(["eval", "one", "--dry-run", "--json"]) == 0
     row = json.loads(capsys.readouterr().out)

@@ -9,11 +9,12 @@ import statistics
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from relab import cli
-from relab.comparison import render
+from relab.comparison import phases, render
 from report.made import write_run
 from where import ROOT, fixtures
 
@@ -554,3 +555,8 @@ def test_a_mean_of_the_last_evaluations_says_how_many_there_are(tmp_path, capsys
     variant(tmp_path, "few", [100.0] * 2, 0.001, curve=[20.0, 60.0, 90.0, 100.0])
     variant(tmp_path, "fewer", [60.0] * 2, 0.01, curve=[20.0, 60.0, 100.0, 40.0])
     assert "mean of last 4: few 100" in printed(capsys, tmp_path)
+
+
+def test_what_relab_notes_of_itself_cuts_no_run_into_parts():
+    events = [{"kind": "profile", "step": 1024, "folder": "profile"}, {"kind": "stage", "step": 2048}]
+    assert phases.kinds([SimpleNamespace(history=SimpleNamespace(events=events))]) == ["stage"]  # type: ignore[list-item]

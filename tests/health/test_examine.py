@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -140,6 +141,34 @@ def test_a_change_that_the_intent_mentions_is_no_finding(tmp_path):
     copy(tmp_path / "child", tmp_path / "said", intent="try a higher ent_coef")
     fired = {f.run for f in examine(tmp_path).main if f.slug == "unmentioned-config-change"}
     assert fired == {"child"}
+
+
+def test_without_an_intent_what_the_command_line_names_is_mentioned(tmp_path):
+    command = "relab train ppo env=pendulum ent_coef=0.12 start_from=parent"
+    for name, said in (("typed", {"intent": None}), ("untyped", {"intent": None, "command": "relab train x.yaml"}),
+                       ("other", {"intent": "more steps"})):  # fmt: skip
+        copy(FAULTY / "unmentioned-config-change" / "parent", tmp_path / name / "parent")
+        copy(FAULTY / "unmentioned-config-change" / "child", tmp_path / name / "child", **{"command": command} | said)
+    fired = [{f.run for f in examine(tmp_path / name).main if f.slug == "unmentioned-config-change"}
+             for name in ("typed", "untyped", "other")]  # fmt: skip
+    assert fired == [set(), {"child"}, {"child"}], "an intent that leaves a change out is what the rule is about"
+
+
+def test_a_setting_out_of_range_is_a_runs_own_whatever_its_reference_has(tmp_path):
+    """A group of two counted it once: the best run was the other's reference."""
+    for name in ("a", "b"):
+        folder = copy(HEALTHY / "cartpole", tmp_path / name)
+        settings = (folder / "config.yaml").read_text()
+        (folder / "config.yaml").write_text(re.sub(r"(?m)^  lam: .*", "  learning_starts: 90000", settings))
+    findings = examine(tmp_path / "b", against=tmp_path / "a").main
+    assert [f.suggest for f in findings if f.slug == "setting-out-of-range"] == [
+        ["lower algo.learning_starts, or train longer"]]  # fmt: skip
+
+
+def test_what_lacks_is_not_pointed_to_where_it_stands():
+    report = examine(HEALTHY / "cartpole")
+    assert "-v says what lacks" in " ".join(text(report).split())
+    assert "-v says what lacks" not in " ".join(text(report, verbose=True).split())
 
 
 # ---- What is printed

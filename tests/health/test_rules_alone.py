@@ -283,3 +283,10 @@ def test_a_posterior_that_says_little_is_no_fault_where_the_task_is_solved(level
     spec = {"random": {"return_mean": 20.0, "return_std": 8.0, "n": 100}, "reward_high": 1.0, "horizon": 500}
     answer = asked("posterior-collapsed", made(columns, {"algo": {"name": "dreamer"}}, {"spec": spec}))
     assert isinstance(answer, expected)
+
+
+@pytest.mark.parametrize(("top", "expected"), [(147.4, "found"), (333.3, None)])
+def test_the_last_bin_that_is_logged_is_the_support(top, expected):
+    columns = {"value/mean": np.full(40, 147.0), "value/support_top": np.full(40, top), "return/mean": RISES}
+    answer = asked("support-ceiling", made(columns, {"algo": {"name": "dreamer", "gamma": 0.997}}))
+    assert ("found" if isinstance(answer, Finding) else answer) == expected

@@ -101,6 +101,15 @@ def test_arms_that_differ_twice(tmp_path):
     assert isinstance(asked("confounded-arms", grouped(many)), engine.NotChecked), "two experiments, not two arms"
 
 
+def test_a_setting_that_means_nothing_in_the_other_arm_is_not_confounded(tmp_path):
+    def arms(*pairs):
+        runs = [run(tmp_path, {"algo": {"acting_rate": rate, "collects": who}}) for rate, who in pairs]
+        return asked("confounded-arms", grouped(runs))
+
+    assert arms((0.005, "learned"), (1.0, "acting")) is None
+    assert "change only together" in arms((0.005, "learned"), (0.02, "acting")).message
+
+
 def test_the_cost_of_what_is_left(tmp_path):
     (tmp_path / "trials.json").write_text(json.dumps({"planned": [f"lr{k}_s0" for k in range(1000)]}))
     views = [run(tmp_path, {"lr": k}, seconds=2418.0) for k in range(9)]

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from relab.train import telling
+from relab.train import session, telling
 from relab.train.loop import Trainer
 from relab.train.screen import Silent
 from small_runs import DREAMS, run
@@ -90,3 +90,17 @@ def test_a_method_with_a_replay_says_how_far_its_iteration_is(tmp_path: Path, mo
     run(tmp_path / "a", shown, **{key.replace(".", "__"): value for key, value in DREAMS.items()})
     assert {(row["what"], row["of"]) for row in shown.parts} == {("this iteration's steps", 16)}
     assert [row["done"] for row in shown.parts[:16]] == list(range(1, 17))
+
+
+def test_pictures_are_kept_before_the_checkpoint_that_a_killed_run_goes_on_from(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    saved: dict[int, bool] = {}
+
+    def album(trainer: Trainer, before: int) -> None:
+        saved[trainer.step] = (trainer.folder / "checkpoints" / f"step-{trainer.step:012d}").exists()
+
+    monkeypatch.setattr(session, "mirror", lambda trainer: setattr(trainer, "album", album))
+    run(tmp_path / "a")
+    assert saved[512] is False  # where an evaluation, and with it a checkpoint, is due
+    assert (tmp_path / "a" / "checkpoints" / "step-000000002048").exists()

@@ -65,6 +65,7 @@ def main(words: Sequence[str]) -> int:
     keep_going()
     folder = args.folder()
     if args.dry_run:
+        experiment.check_cells(plan, folder)
         print(outline(plan, folder))
         return 0
     require(not (args.queue and args.only), "`--queue` adds all runs that are missing; leave --only out")

@@ -124,11 +124,7 @@ def possible(cfg: RunConfig, args: Train) -> tuple[Any, Any]:
 
     if args.name is not None:
         vacant(args.runs, args.name)
-    session.check_device(cfg.device)
-    env = session.make_env(cfg)
-    session.check_agent(cfg, env, args.runs)
-    session.companions_of(cfg, env)
-    return env, session.inherited_by(cfg, env, args.runs)
+    return session.possible(cfg, args.runs)
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from relab.runs.grouping import Run
 
 BOOKKEEPING = {
     "start", "resume", "finish", "stop", "interrupt", "error", "checkpoint", "best", "evaluation", "warning",
-    "tail_dropped", "tail_completed",
+    "tail_dropped", "tail_completed", "profile",
 }  # fmt: skip
 LABELS = ("stage", "phase", "name", "to", "label", "decision", "value")  # what an event may call the part it opens
 

@@ -10,6 +10,9 @@ from relab.config.base import require, require_numbers, require_range
 from relab.config.shared import Discounted
 
 MOST_UPDATES = 1_000  # for each step: more is a slip of the keyboard
+LARGEST = 1e9  # weights, supports and warm-ups beyond it leave no digits of a float32 for anything beside them
+WEIGHTS = ("entropy", "obs_scale", "dyn_scale", "rep_scale", "slow_scale", "replay_critic", "free_nats",
+           "surprise_scale")  # fmt: skip
 SIZES = ("deter", "hidden", "stoch", "classes", "units", "blocks", "layers", "bins", "filters")
 COUNTS = ("envs", "queue", "recent_steps", "steps", "replay", "sequences", "length", "imagine", "model_updates",
           "focus_updates", *SIZES)  # fmt: skip
@@ -108,10 +111,10 @@ class Dreamer(Discounted):
         require_numbers(self, limits=("grad_clip", "focus", "pause_kl", "settles"))
         for name in COUNTS:
             require_range(name, getattr(self, name), 1)
-        for name in ("learning_starts", "warmup_updates", "lr_warmup", "grad_clip", "free_nats", "entropy",
-                     "obs_scale", "dyn_scale", "rep_scale", "slow_scale", "replay_critic", "surprise_scale",
-                     "focus_cooldown"):  # fmt: skip
+        for name in ("learning_starts", "warmup_updates", "grad_clip", "focus_cooldown"):
             require_range(name, getattr(self, name), 0)
+        for name in (*WEIGHTS, "lr_warmup"):
+            require_range(name, getattr(self, name), 0, LARGEST)
         for name in ("lr", "lr_actor", "lr_critic", "updates_per_step"):
             if getattr(self, name) is not None:
                 require_range(name, getattr(self, name), 0, open_="low")
@@ -152,13 +155,18 @@ class Dreamer(Discounted):
         require(self.bins >= 3, f"`bins` must be at least 3, but got {self.bins}")
         require(self.core == "gru" or self.deter % self.blocks == 0, "`deter` must divide by `blocks`, but got"
                 f" {self.deter} and {self.blocks}")  # fmt: skip
-        require(self.support is None or self.support > 0, f"`support` must be above 0 or null, but got {self.support}")
+        require(self.support is None or 0 < self.support <= LARGEST, "`support` must be above 0 and at most"
+                f" {LARGEST:g}, or null, but got {self.support}")  # fmt: skip
 
     def check_room(self) -> None:
         require(self.length >= 2, "`length` must be at least 2 rows: what follows from a row is learned from the next"
                 f" one, but got {self.length}")  # fmt: skip
         require(self.replay <= limits.REPLAY, f"`replay` must be at most {limits.REPLAY:,} steps, but got"
                 f" {self.replay:,}")  # fmt: skip
+        rows, most = self.minibatch * (self.imagine + 1), limits.BATCH
+        require(rows <= most, f"an update must dream at most {most:,} rows, but `sequences` * `length` *"
+                f" (`imagine` + 1) = {self.sequences:,} * {self.length:,} * {self.imagine + 1:,} = {rows:,}; use"
+                " fewer or shorter ones")  # fmt: skip
         held = self.replay // self.envs
         require(held > self.length, f"`replay` must hold a sequence of every world, but {self.replay:,} steps of"
                 f" {self.envs:,} worlds are {held:,} each and `length` is {self.length:,}")  # fmt: skip

@@ -34,7 +34,13 @@ LISTED = 50  # groups with a warning that are listed, one line each
 
 def text(report: Report, verbose: bool = False) -> str:
     """Everything that is printed; a healthy folder takes at most ten lines, `verbose` shows all of it."""
-    lines = [head(report), *groups(report, verbose), *findings(report, verbose), *failed(report), *footer(report)]
+    lines = [
+        head(report),
+        *groups(report, verbose),
+        *findings(report, verbose),
+        *failed(report),
+        *footer(report, verbose),
+    ]
     if verbose:
         lines += unchecked(report)
         lines += [f"  ignored: {slug}, because {reason}" for slug, reason in report.muted.items()]
@@ -177,7 +183,8 @@ def _named(report: Report, group: ViewGroup) -> str:
     first = _first(report, group)
     if first is None or len(report.groups) == 1:
         return ""
-    runs = {f.run for f in _of(report, group) if f.slug == first.slug and f.run is not None}
+    names = {view.name for view in group.views}  # those that a reference shares have it all the same
+    runs = {f.run for f in report.findings if f.slug == first.slug and f.run in names}
     where = f" in {len(runs)} of {len(group.views)}" if len(group.views) > 1 and runs else ""
     slugs = {f.slug for f in _of(report, group) if (f.severity or "info") != "info"} - {first.slug}
     loud = SEVERITIES[loudness(first, report.main)]  # a remark that explains a warning is as loud
@@ -318,14 +325,14 @@ def tried(item: Any) -> str:
     return f"{item.get('name', item['key'])} {item['from']} -> {item['to']}{why}"
 
 
-def footer(report: Report) -> list[str]:
+def footer(report: Report, verbose: bool = False) -> list[str]:
     """Limits, whole: seeds, episodes per evaluation, what stands in the reference too, rules that did not run."""
     parts = [seeds(report), episodes(report), busy(report)]
     shared = sorted({f.slug for f in report.findings if f.status == "also-in-reference"})
     if shared:
         parts.append(f"also in the reference, so not the cause: {', '.join(shared)}")
     parts += [unread(*pair) for pair in passed_over(report)]
-    parts.append(unasked(report))
+    parts.append(unasked(report, verbose))
     line = "; ".join(part for part in parts if part)
     columns = shutil.get_terminal_size((WIDTH, 24)).columns
     return wrap(line, max(min(columns, WIDTH), NARROW), "limits: ")
@@ -359,7 +366,7 @@ def busy(report: Report) -> str:
     return f"{which} (load {max(f.value or 0.0 for f in findings):.3g}), so speeds are not to be quoted"
 
 
-def unasked(report: Report) -> str:
+def unasked(report: Report, verbose: bool = False) -> str:
     """How many rules could be asked, and what to log so that more can."""
     counts = [(applied(all_rules().values(), run.view, report.not_checked), run.view.name) for run in report.runs]
     if not counts or all(count.checked == count.apply for count, _ in counts):
@@ -370,4 +377,5 @@ def unasked(report: Report) -> str:
     most = ", ".join(word for word, _ in gone.most_common(3))
     where = f" in {name}" if len(counts) > 1 else ""
     own = all(run.view.history.source == "relab" for run in report.runs)  # whose metrics are not the user's to choose
-    return f"{least}{where}{f'; to run more, log {most}' if most and not own else ' (-v says what lacks)'}"
+    hint = "" if verbose else " (-v says what lacks)"  # which stands below then
+    return f"{least}{where}{f'; to run more, log {most}' if most and not own else hint}"

@@ -189,9 +189,9 @@ class Trainer:
         spent["log_s"], self.took = time.perf_counter() - t1, t1 - t0
         self.note_profile(self.profile.note(self.folder))
         spent |= self.profile.spent()
-        self.judge(metrics, spent)
-        if self.album is not None:
+        if self.album is not None:  # before the checkpoint: a run that is killed after it would never make it up
             self.album(self, before)
+        self.judge(metrics, spent)
         self.note_time(self.step - before, self.state.counts.updates - learned, spent, metrics, watch.within)
 
     def note_profile(self, place: Path | None) -> None:

@@ -329,6 +329,15 @@ def without(data: Data, root: Path, name: str) -> str:
             f" {root.parent} start_from={root.parent}`")  # fmt: skip
 
 
+def possible(cfg: RunConfig, runs: Path = Path("runs")) -> tuple[Any, Inherited | None]:
+    """Environment and inherited weights, once all is seen to fit; nothing is measured, written or left behind."""
+    check_device(cfg.device)
+    env = make_env(cfg)
+    check_agent(cfg, env, runs)
+    companions_of(cfg, env)
+    return env, inherited_by(cfg, env, runs)
+
+
 def check_agent(cfg: RunConfig, env: Any, runs: Path = Path("runs")) -> None:
     """ConfigError where the algorithm cannot act in the environment; asked before anything is measured."""
     algo = registry.algo_module(cfg.algo.name)

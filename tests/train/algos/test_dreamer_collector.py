@@ -7,9 +7,11 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from itertools import pairwise
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -67,8 +69,9 @@ def test_a_schedule_cannot_reach_it_and_that_is_told():
         config(schedule={"total": 3})
 
 
-def started(room: int, env: Any = None) -> Collector:
-    cfg = Dreamer(envs=1, deter=8, hidden=8, stoch=2, units=8, bins=5, learning_starts=64, length=8)
+def started(room: int, env: Any = None, envs: int = 1) -> Collector:
+    cfg = Dreamer(envs=envs, deter=8, hidden=8, stoch=2, units=8, bins=5, learning_starts=64 * envs, length=8,
+                  filters=2)  # fmt: skip
     setup = Setup(env or CartPole(Params()), cfg, 0, 1000)
     agent = dreamer.make_agent(cfg, setup.env.spec, 0)
     return Collector.start(order_of(setup, "test", 10**9), agent.params.flat.numpy(), room)
@@ -109,6 +112,50 @@ def test_what_breaks_in_it_is_told_by_the_learner():
             collector.take(0)
     finally:
         collector.close()
+
+
+def with_large_crates() -> Collector:
+    """Whose crates (24 images, 98 KB) do not fit into a pipe: unread, one of them is always half written."""
+    collector = started(room=64, env=CartPole(Params(pixels=64)), envs=24)
+    while collector.line.crates.qsize() < 2:
+        assert collector.process.is_alive()
+        time.sleep(0.02)
+    return collector
+
+
+def test_a_collector_that_is_killed_in_the_middle_of_a_crate_is_told_and_not_waited_for():
+    collector, errors = with_large_crates(), []
+
+    def take_all() -> None:
+        try:
+            for _ in range(64):
+                collector.take(0)
+        except EnvError as error:
+            errors.append(str(error))
+
+    os.kill(collector.process.pid, signal.SIGKILL)
+    taking = threading.Thread(target=take_all, daemon=True)  # it used to hang for ever
+    taking.start()
+    taking.join(60)
+    collector.close()
+    assert len(errors) == 1
+    assert "was killed by signal 9" in errors[0]
+
+
+@pytest.mark.slow
+def test_a_collector_ends_by_itself_when_it_is_told_to_whatever_lies_unread():
+    collector = with_large_crates()
+    collector.close()
+    assert collector.process.exitcode == 0  # not terminated after a while
+
+
+def test_weights_are_not_sent_to_a_collector_that_was_killed_with_the_lock():
+    lock = threading.Lock()
+    lock.acquire()
+    line = SimpleNamespace(updates=SimpleNamespace(get_lock=lambda: lock))
+    dead = SimpleNamespace(is_alive=lambda: False, exitcode=-9)
+    with pytest.raises(EnvError, match="was killed by signal 9"):
+        Collector(line, dead, 10).send(np.zeros(3, np.float32), 1)  # type: ignore[arg-type]
 
 
 def test_a_collector_ends_with_a_learner_that_is_killed(tmp_path):

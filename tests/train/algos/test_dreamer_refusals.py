@@ -78,6 +78,27 @@ def test_settings_that_mean_nothing_are_refused(settings, words):
         config(**settings)
 
 
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"slow_scale": "1e38"}, "0 <= `slow_scale` <= 1e[+]09 must hold"),
+        ({"obs_scale": "1e30"}, "0 <= `obs_scale` <= 1e[+]09 must hold"),
+        ({"support": "1e300"}, "`support` must be above 0 and at most 1e[+]09, or null, but got 1e[+]300"),
+        ({"lr_warmup": str(10**24)}, "0 <= `lr_warmup` <= 1e[+]09 must hold"),
+        ({"imagine": str(10**9)}, r"`sequences` \* `length` \* \(`imagine` \+ 1\) = 8 \* 25 \* 1,000,000,001 = "),
+        ({"sequences": str(10**6)}, r"at most 67,108,864 rows, but .* = 1,000,000 \* 25 \* 33 = 825,000,000"),
+    ],
+)
+def test_numbers_that_leave_no_digits_or_no_memory_are_refused_by_their_name(settings, words):
+    with pytest.raises(ConfigError, match=words):
+        config(**settings)
+
+
+def test_updates_of_the_model_must_leave_some_for_the_actor():
+    with pytest.raises(ConfigError, match="`model_updates` = 1,000,000,000 must leave more than one update"):
+        check(model_updates=str(10**9))
+
+
 def test_a_sequence_longer_than_any_episode_is_refused_with_the_numbers():
     with pytest.raises(ConfigError, match=r"`length` is 41 rows and no episode has more than 40 .* algo.length=40 or"):
         check(length="41", **{"env.horizon": "39"})

@@ -19,6 +19,7 @@ from relab.health.rule import SHORT, Evidence, Finding, Missing, rule
 from relab.health.view import View, ViewGroup, episodes
 from relab.record import glossary
 from relab.record.state import seed_of
+from relab.runs.course import with_noise
 
 QUIET = ("seed", "device", "threads", "save.", "eval.", "probes")  # settings that change no learning
 QUIET_WORD = re.compile(
@@ -39,7 +40,8 @@ UNSAID = (None, "", "?", "unknown", "ended", "done", "end")  # an end that a log
 )
 def unmentioned_config_change(view: View) -> Finding | None:
     """
-    What: settings differ from the parent's, and the run's intent does not mention them.
+    What: settings differ from the parent's, and the run's intent does not mention them; of a run without an intent,
+        its command line neither.
     Why: a change nobody speaks of is the first suspect when a child does worse than its parent.
     Known problems: an intent in other words than the keys' is not understood.
     Refuted by: the change being intended; say so with `--intent`.
@@ -50,7 +52,7 @@ def unmentioned_config_change(view: View) -> Finding | None:
         return None
     if parent is None or not view.is_parent:
         raise Missing(f"the parent's run folder, {str(view.meta['parent'])[:40]}")
-    intent = str(view.meta.get("intent") or "").lower()
+    intent = str(view.meta.get("intent") or _typed(view)).lower()
     changes = [c for c in diff(parent.history.config, view.history.config)
                if not quiet(c) and not _mentions(intent, c.key) and not _goes_on(view, c.key)]  # fmt: skip
     if not changes:
@@ -76,6 +78,14 @@ def _goes_on(view: View, key: str) -> bool:
         return False
     with_parents = start.get("run") == view.meta.get("parent")
     return key in ("start_from", "start_parts") or (with_parents and key == "total_steps")
+
+
+def _typed(view: View) -> str:
+    """The settings that a command line names, as words: without an intent it is all that was said about the run."""
+    words = str(view.meta.get("command") or "").split()
+    return " ".join(
+        word.lstrip("-").partition("=")[0].replace("-", "_") for word in words if "=" in word or "--" in word
+    )
 
 
 def _plain(value: object) -> object:
@@ -129,11 +139,14 @@ def peak_selection(view: View, *, beyond_luck: float = 2.0, of_gain: float = 0.2
     Refuted by: the best checkpoint scoring the same on fresh episodes (`relab eval --checkpoint best`).
     Try: quote the mean of the last evaluations, or re-evaluate the best checkpoint on fresh seeds.
     """
-    course = view.evals(at_least=5)
+    course = with_noise(view.evals(at_least=5))
     k = max(2, len(course) // tail)
     final = float(np.mean([e.mean for e in course[-k:]]))
     best = max([e for e in course if e.step > 0] or course, key=lambda e: e.mean)  # not the untrained start
-    spread = max(math.sqrt(e.n) * e.se for e in course[-k:] if not math.isnan(e.se))
+    known = [math.sqrt(e.n) * e.se for e in course[-k:] if not math.isnan(e.se)]
+    if not known:
+        raise Missing("evaluations that tell their noise")
+    spread = max(known)
     error = spread / math.sqrt(course[-1].n) * math.sqrt(1 + 1 / k)
     luck = math.sqrt(2 * math.log(len(course))) + beyond_luck
     floor = view.random()[0]

@@ -28,7 +28,7 @@ def confounded_arms(groups: list[ViewGroup]) -> Finding | None:
     if not grids:
         raise Missing("configs of one task that differ in two to four settings")
     for each in grids:
-        pairs = [pair for pair in axes.aliased(each.cells) if not _derived(each, *pair)]
+        pairs = [pair for pair in axes.aliased(each.cells) if not _derived(each, *pair) and not _moot(each, *pair)]
         if pairs:
             a, b = (plain_key(key) for key in pairs[0])
             more = f" (and {len(pairs) - 1} more pairs)" if len(pairs) > 1 else ""
@@ -48,6 +48,20 @@ def _derived(grid: Seen, a: str, b: str, rounding: float = 1e-6) -> bool:
         return False
     ratios, products = [x / y if y else math.nan for x, y in pairs], [x * y for x, y in pairs]
     return any(max(each) - min(each) <= rounding * abs(max(each)) for each in (ratios, products) if len(set(pairs)) > 1)
+
+
+# A setting that means nothing where another has this value: Dreamer's acting weights are those that learn.
+MOOT = {"algo.collects": ("algo.acting_rate", 1.0)}
+
+
+def _moot(grid: Seen, a: str, b: str) -> bool:
+    """The one says something in a single arm only, so that the other is all that differs."""
+    for inert, (other, value) in MOOT.items():
+        if {plain_key(a), plain_key(b)} == {inert, other}:
+            names = {plain_key(key): key for key in (a, b)}
+            live = {p.get(names[inert]) for p in grid.points if p.get(names[other]) != value}
+            return len(live) <= 1
+    return False
 
 
 def _point(point: Settings, keys: tuple[str, ...]) -> str:

@@ -56,6 +56,7 @@ ENTROPY = ("ent_coef", "entropy_coef", "entropy_coeff")  # entropy-punished says
     algos=(),
     severity="warning",
     names=("gradient-clip-1e-6", "entropy-bonus-times-12"),
+    compared=False,
 )
 def setting_out_of_range(view: View) -> Finding | None:
     """
@@ -67,7 +68,7 @@ def setting_out_of_range(view: View) -> Finding | None:
     Known problems: a tool may use a word for something else; only settings of one word, at the top or of the algorithm,
         are looked at.
     Refuted by: the tool's own definition.
-    Try: set it to a legal value.
+    Try: set it to a legal or usual value; where learning starts late, start it sooner or train longer.
     """
     if not view.config:
         raise Missing("the config")
@@ -96,7 +97,7 @@ def _starts_late(view: View, most: float = 0.5) -> Finding | None:
     name = setting_name(view, key)
     return Finding(f"{name} is {starts:,} of the run's {steps:,.0f} steps: learning begins when {starts / steps:.0%} of"
                    " it are over", float(starts), 0, [Evidence(plain_key(key), [view.last_step], [float(starts)],
-                   f"> {most:.0%} of all steps")], confidence="high")  # fmt: skip
+                   f"> {most:.0%} of all steps")], [f"lower {name}, or train longer"], "high")  # fmt: skip
 
 
 def _far_from_usual(view: View) -> Finding | None:

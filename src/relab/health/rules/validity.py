@@ -225,6 +225,9 @@ def _faded(loss: Curve, level: float, last_step: float = 0.01) -> bool:
     return len(away) > 0 and abs(float(away[-1]) - level) < last_step * float(np.abs(away - level).max())
 
 
+TOP = "value/support_top"  # the last bin of a two-hot critic
+
+
 @rule("support-ceiling", about="belief", algos=())
 def support_ceiling(view: View, *, within: float = 0.01) -> Finding | None:
     """
@@ -261,6 +264,8 @@ def _support(view: View, largest_bin: float = 40) -> list[tuple[float, str]]:
         elif re.search(r"(^|[._])(b_end|bins?_end|symlog_max)$", key) and value < largest_bin:
             # bins at symexp(k), end excluded
             ends += [(math.expm1(value - i), f"symexp({value - i:g}), {key} = {value:g}") for i in (0, 1)]
+    if view.has(TOP):  # logged by relab's own
+        ends.append((float(view.curve(TOP).values[-1]), TOP))
     return ends
 
 

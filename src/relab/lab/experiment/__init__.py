@@ -8,6 +8,7 @@ from relab.base.interrupts import Interrupted
 from relab.lab.experiment.again import LOG, Repeat, tried_before
 from relab.lab.experiment.cells import (
     Cell,
+    check_cells,
     finished,
     histories,
     prepare,
@@ -25,7 +26,7 @@ from relab.lab.experiment.replicate import Replication, folder_of, fresh
 from relab.lab.experiment.replicate import compare as replicate
 
 __all__ = [
-    "LOG", "STARTUP_S", "Cell", "Experiment", "Forecast", "Interrupted", "Repeat", "Replication", "conclude", "decided",
-    "enqueue", "finished", "folder_of", "forecast", "fresh", "histories", "load", "prepare", "replicate", "rounds",
-    "run", "settled", "status", "tried_before", "why_failed",
+    "LOG", "STARTUP_S", "Cell", "Experiment", "Forecast", "Interrupted", "Repeat", "Replication", "check_cells",
+    "conclude", "decided", "enqueue", "finished", "folder_of", "forecast", "fresh", "histories", "load", "prepare",
+    "replicate", "rounds", "run", "settled", "status", "tried_before", "why_failed",
 ]  # fmt: skip

@@ -72,6 +72,18 @@ def resolved(e: Experiment) -> dict[str, Settings]:
     return {name: variant_settings(e, name) for name in e.variants}
 
 
+def check_cells(e: Experiment, folder: Path) -> None:
+    """Every variant as `relab train --dry-run` checks a run: its environment, its agent, what it starts from."""
+    from relab.train import session
+
+    for name, settings in resolved(e).items():
+        if not e.command:
+            try:
+                session.possible(config.from_dict(settings | {"seed": e.seeds[0]}), folder / "runs")
+            except config.ConfigError as error:
+                raise config.ConfigError(f"variant {name}: {error}") from error
+
+
 def write_variants(settings: Mapping[str, Mapping[str, Any]], folder: Path) -> None:
     subfolder(folder, "variants")
     for name, values in settings.items():

@@ -110,6 +110,9 @@ def check(setup: Setup) -> None:
     updates = steps * cfg.updates_per_step
     require(cfg.warmup_updates < updates, f"`warmup_updates` = {cfg.warmup_updates:,} must leave updates for the actor,"
             f" but the run makes {updates:,.0f} of them; lower it, or train longer")  # fmt: skip
+    require(cfg.mode != "full" or cfg.model_updates < updates, f"`model_updates` = {cfg.model_updates:,} must leave"
+            f" more than one update for the actor, but the run makes {updates:,.0f} in all; lower it, or train longer"
+            )  # fmt: skip
     low = cfg.lr_until * setup.total
     require(cfg.lr_final == 1 or low > cfg.learning_starts, "the step size must not have fallen before learning"
             f" begins, but it comes to {cfg.lr_final:g} of `lr` at step {low:,.0f} (`lr_until` {cfg.lr_until:g} of"

@@ -2,27 +2,26 @@
 
 It acts with the weights that it was sent last and puts every step of its worlds into a queue, from which the learner's
 Gathering takes them in place of acting. It waits while the queue is four fifths full. What is learned then depends on
-which process was faster: such a run is not repeatable, and its record says so. The process never outlives the learner:
-it looks for its parent twice a second, and the kernel ends it with the parent where it can (Linux).
+which process was faster: such a run is not repeatable, and its record says so. The process never outlives the learner
+(base/leash.py), and a learner whose collector was killed says so, wherever in its work that was.
 """
 
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import multiprocessing
-import os
+import pickle
 import queue
 import signal
 import sys
-import threading
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from relab.base import processes
+from relab.base import leash, processes
 from relab.config.base import require
 from relab.train.algos.dreamer.acting import Acting, Even, acting
 from relab.train.contract import Setup
@@ -31,9 +30,8 @@ from relab.train.envs.check_static import EnvError
 from relab.train.kernels import jit
 
 FULL = 0.8  # share of the queue from which on the collector waits
-LOOK_S, NAP_S = 0.5, 0.002  # between two looks for the parent, and at a full queue
+LOOK_S, NAP_S = 0.5, 0.002  # between two looks at the other process, and at a full queue
 PATIENCE_S = 5.0  # for a collector that is asked to end
-PARENT_DIED = 1  # prctl: PR_SET_PDEATHSIG
 
 
 class Crate(NamedTuple):
@@ -81,24 +79,32 @@ class Collector:
     def start(cls, order: Order, weights: np.ndarray, room: int) -> Collector:
         spawn = multiprocessing.get_context("spawn")
         line = Line(spawn.Queue(room), spawn.RawArray("f", weights.size), spawn.Value("q", 0), spawn.Event())
-        process = spawn.Process(target=collect, args=(order, line, room, os.getpid()), name="collector", daemon=True)
+        work = leash.Leash(), collect, order, line, room
+        process = spawn.Process(target=leash.call, args=work, name="collector", daemon=True)
         made = cls(line, process, room)
         made.send(weights, 0)
         with processes.safe_path():
             process.start()
+        line.crates._writer.close()  # ours: a collector that dies in the middle of a crate leaves an end, not silence
         return made
 
     def send(self, weights: np.ndarray, updates: int) -> None:
-        with self.line.updates.get_lock():
+        lock = self.line.updates.get_lock()
+        while not lock.acquire(timeout=LOOK_S):  # a collector that was killed with it never gives it back
+            if not self.process.is_alive():
+                raise self.lost()
+        try:
             np.frombuffer(self.line.weights, np.float32)[:] = weights
             self.line.updates.value = updates
+        finally:
+            lock.release()
 
     def take(self, updates: int) -> Crate:
         """The oldest step that waits; where there is none the learner starves until there is one."""
         self.taken += 1
         self.fill += min(1.0, self.line.crates.qsize() / self.room)
         try:
-            crate = self.line.crates.get_nowait()
+            crate = self.next_crate(self.line.crates.get_nowait)
         except queue.Empty:
             self.waited += 1
             crate = self.wait()
@@ -107,10 +113,18 @@ class Collector:
         self.age += updates - crate.updates
         return crate
 
+    def next_crate(self, get: Callable[[], Any]) -> Any:
+        """A whole crate; EnvError where the other end is gone, be it in the middle of one."""
+        try:
+            return get()
+        except (EOFError, OSError, pickle.UnpicklingError) as error:
+            self.process.join(PATIENCE_S)
+            raise self.lost() from error
+
     def wait(self) -> Any:
         while True:
             with contextlib.suppress(queue.Empty):
-                return self.line.crates.get(timeout=LOOK_S)
+                return self.next_crate(lambda: self.line.crates.get(timeout=LOOK_S))
             if not self.process.is_alive():
                 raise self.lost() from None
 
@@ -152,9 +166,8 @@ def order_of(setup: Setup, stream: str, even_steps: int) -> Order:
 # ---- In the other process
 
 
-def collect(order: Order, line: Line, room: int, parent: int) -> None:
-    """Act until told to stop, or until the parent is gone."""
-    end_with(parent)
+def collect(order: Order, line: Line, room: int) -> None:
+    """Act until told to stop."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group: the parent decides
     try:
         act_for_ever(order, line, room)
@@ -164,21 +177,6 @@ def collect(order: Order, line: Line, room: int, parent: int) -> None:
         traceback.print_exc(file=sys.stderr)
         line.crates.put(f"{type(error).__name__}: {error}")
         line.stop.wait(PATIENCE_S)  # until it is read
-    finally:
-        line.crates.cancel_join_thread()  # nobody waits for what is left
-
-
-def end_with(parent: int) -> None:
-    """Never outlive the parent: the kernel sees to it, and a thread where the kernel does not."""
-    with contextlib.suppress(OSError, AttributeError):
-        ctypes.CDLL(None).prctl(PARENT_DIED, signal.SIGKILL)
-
-    def watch() -> None:
-        while os.getppid() == parent:
-            time.sleep(LOOK_S)
-        os._exit(1)
-
-    threading.Thread(target=watch, daemon=True).start()
 
 
 def act_for_ever(order: Order, line: Line, room: int) -> None:

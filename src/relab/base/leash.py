@@ -1,0 +1,57 @@
+"""How does a child process never outlive its parent? The kernel ends it with the parent, a thread where it does not.
+
+A Leash stands first among the arguments of a process that multiprocessing spawns, with `call` as its target: it is read
+before what comes after it is, so that it holds while the child still imports.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+PARENT_DIED = 1  # prctl: PR_SET_PDEATHSIG
+LOOK_S = 0.5  # between two looks for the parent
+
+
+class Leash:
+    """Made in the parent; where it arrives, that process ends with it."""
+
+    def __init__(self) -> None:
+        self.parent = os.getpid()
+
+    def __reduce__(self) -> tuple[Callable[[int], Leash], tuple[int]]:
+        return held, (self.parent,)
+
+
+def held(parent: int) -> Leash:
+    """In the child: the leash, which holds from here on."""
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL(None).prctl(PARENT_DIED, signal.SIGKILL)
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(LOOK_S)
+        os._exit(1)
+
+    if os.getppid() != parent:  # it was gone before the kernel could be asked
+        os._exit(1)
+    threading.Thread(target=watch, daemon=True).start()
+    leash = Leash.__new__(Leash)
+    leash.parent = parent
+    return leash
+
+
+def call(leash: Leash, work: Callable[..., None], *arguments: Any) -> None:
+    """The target of such a process; it ends at once afterwards, whatever its threads still do."""
+    code = 1
+    try:
+        work(*arguments)
+        code = 0
+    finally:
+        os._exit(code)
