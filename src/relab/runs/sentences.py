@@ -57,8 +57,10 @@ def _unstable(v: Verdict) -> str:
 def _head(v: Verdict) -> str:
     if v.kind == "top" and v.level is not None:
         return f"Solved ({number(v.level)}) throughout: "
-    if v.early:
-        return "Learned before the first evaluation, by the returns of training: "
+    if v.trained:
+        rise = f"{number(v.trained.start)} → {number(v.trained.end)}"
+        when = " before the first evaluation" if v.trained.early else ""
+        return f"Learned{when}, by the returns of training ({rise}), evaluations: "
     if v.kind == "learned" and (lacks := _lacks(v)):
         return lacks
     if v.hardly:
@@ -182,7 +184,7 @@ def brief_sentence(verdicts: list[Verdict]) -> str:
 
 def counted_as(v: Verdict) -> str:
     """What a run counts as beside others: what its own sentence begins with."""
-    if v.kind == "learned" and not v.share and not v.early and (lack := _lack(v)):
+    if v.kind == "learned" and not v.share and not v.trained and (lack := _lack(v)):
         return lack
     return "hardly" if v.hardly and v.kind == "not" and not v.share else v.kind
 

@@ -48,6 +48,15 @@ STILL = ("flat", "unclear")  # no gain, but no loss either
 
 
 @dataclass(frozen=True)
+class Rise:
+    """From where to where the returns of training rose, and whether they had when evaluations began."""
+
+    start: float
+    end: float
+    early: bool
+
+
+@dataclass(frozen=True)
 class Verdict:
     """kind: learned, gained, top, part, lost, fell, unstable, flat, not, worse, unclear, broken, short, unjudged, fit (a critic
     alone), model (a world model alone) or none.
@@ -66,7 +75,7 @@ class Verdict:
     share: tuple[str, float, float] | None = None  # a rate that rose where the return says nothing: name, from, to
     yardstick: Yardstick = field(default_factory=Yardstick)
     flaw: str = ""
-    early: bool = False  # the returns of training rose, and evaluations began only when they had
+    trained: Rise | None = None  # of the returns of training, where evaluations tell no gain and are as high
     fall: Fall | None = None  # of a run that lost what it had learned
     below_random: bool = False  # its last two points are
     near_random: bool = False  # its second half stays there
@@ -135,13 +144,14 @@ def verdict_of(run: History) -> Verdict:
     hardly = (near and kind in ("learned", "part", "flat", "unclear")) or (kind in ("lost", "unstable") and _no_way(best, yard))
     kind = "not" if hardly else kind
     kind = "short" if kind == "not" and _has_hardly_begun(run, course, good) else kind
-    early = kind in STILL and yard.random is None and course.evaluated and _rose_in_training(run)
-    kind = "learned" if early else kind
+    still = kind in STILL and yard.random is None and course.evaluated
+    trained = _rise_in_training(run, good) if still else None
+    kind = "learned" if trained else kind
     share = _share_that_rose(run) if kind in POOR else None
     if kind in POOR and (share or (stages > 1 and not course.evaluated)):
         kind = "learned" if share else "unclear"  # returns of two stages are not about one task
     return Verdict(kind, course.metric, course.points, yard.random, best, solved, level, stages, share, yard,
-                   early=early, fall=fall, below_random=worse, near_random=near, hardly=hardly)  # fmt: skip
+                   trained=trained, fall=fall, below_random=worse, near_random=near, hardly=hardly)  # fmt: skip
 
 
 def _kind(good: list[Estimate], yard: Yardstick, level: float | None, worse: bool, fall: Fall | None) -> str:
@@ -342,9 +352,18 @@ def _share_that_rose(run: History) -> tuple[str, float, float] | None:
     return None
 
 
-def _rose_in_training(run: History) -> bool:
-    """Whether the returns of training end clearly above their start: learning may be over at the first evaluation."""
-    return any(_rise(run, name) for name in run.columns if is_return(name) and not name.startswith("eval/"))
+def _rise_in_training(run: History, good: Sequence[Estimate]) -> Rise | None:
+    """What training gained, where its returns end clearly above their start and evaluations are as high: learning may
+    be over at the first of them. Evaluations that stay below half of that way play something else."""
+    level = pooled(good[len(good) // 2 :]).mean
+    for name in (n for n in run.columns if is_return(n) and not n.startswith("eval/")):
+        ends = _rise(run, name)
+        half = ends[0] + KEPT_HALF * (ends[1] - ends[0]) if ends else math.inf
+        if ends and level >= half:
+            column = measured(run, name)
+            before = column.values[column.steps <= good[0].step]
+            return Rise(*ends, early=bool(len(before)) and float(before[-1]) >= half)
+    return None
 
 
 def _rise(run: History, metric: str) -> tuple[float, float] | None:
