@@ -8,7 +8,7 @@ import pytest
 
 import made_up
 from relab import cli
-from relab.runs.settings import ratio
+from relab.runs.settings import Difference, RunSettings, ratio
 
 
 def test_only_of_numbers_above_zero() -> None:
@@ -20,3 +20,14 @@ def test_a_seed_has_none(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
     assert cli.main(["diff", *folders]) in (0, 1)
     (line,) = [line for line in capsys.readouterr().out.splitlines() if line.startswith("seed")]
     assert "(x" not in line
+
+
+def test_no_difference_says_how_much_was_compared() -> None:
+    """A log of another tool may hold three settings of thirty: that they agree says nothing of the rest."""
+    thin = RunSettings({"algo": {"name": "dqn", "lr": 0.001}, "env": {"name": "CartPole-v1"}})
+    assert Difference([thin, thin]).alike == (
+        "no difference in what is recorded (3 settings compared: algo.lr, algo.name, env.name); these records hold no"
+        " other settings"
+    )
+    whole = RunSettings({"algo": {f"k{i}": i for i in range(20)}})
+    assert Difference([whole, whole]).alike == "no difference (20 settings compared)"

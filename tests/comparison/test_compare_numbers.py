@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -153,3 +154,43 @@ def test_the_peak_is_told_with_what_chance_adds():
         gaps.append(peak.peak - 50.0)
         said.append(peak.bias)
     assert np.mean(said) == pytest.approx(np.mean(gaps), rel=0.15)
+
+
+# ---- Runs that were cut off, and names
+
+
+def lasting(steps: int, first: int = 10, state: str = "ended"):
+    """A run whose evaluations are made every `first` steps, up to `steps`."""
+    history = History(TESTS, source="sb3")
+    at = np.arange(first, steps + 1, first)
+    history.columns["eval/return_det"] = Column(at, np.linspace(9.0, 90.0, len(at)))
+    return replace(make_run(history, "x"), state=state)
+
+
+@pytest.mark.parametrize(
+    ("lengths", "step"),
+    [((20, 20, 90, 120), 90),  # two of four died: the other two are compared
+     ((20, 90, 120), 90),
+     ((20, 120), 20),  # one alone is no comparison
+     ((20, 20, 20, 120, 120), 20)],  # as long as most are
+)  # fmt: skip
+def test_runs_that_died_do_not_cut_the_others(lengths, step):
+    arms = [[lasting(length)] for length in lengths]
+    assert numbers.common_step(arms, "eval/return_det")[0] == step
+    done = [[lasting(length, state="finished")] for length in lengths]
+    assert numbers.common_step(done, "eval/return_det")[0] == min(lengths), "these were meant to be so long"
+
+
+def test_a_first_number_after_the_common_step_is_not_called_missing():
+    late = numbers.outcome(lasting(90, first=30), FINAL, 20, True)
+    assert math.isnan(late.value)
+    assert late.note == "its first eval/return_det is at step 30, after step 20"
+
+
+def test_a_last_tenth_has_one_name_in_the_command_and_in_python():
+    measure = Measure("return/mean", "mean_last_m", 8, None, "higher", tenth=True)
+    outcomes = {name: [Outcome(float(i), i) for i in range(5)] for name in "ab"}
+    answer = pairs.ask(outcomes, ("a", "b"), measure, 0.0)
+    assert measure.words == "mean of the last tenth of return/mean"
+    assert measure.words in answer.text
+    assert answer.m is None

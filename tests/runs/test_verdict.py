@@ -91,9 +91,26 @@ def test_what_was_learned_before_the_first_evaluation_was_learned():
     rising = np.concatenate((np.linspace(0.1, 0.95, 20), np.full(80, 0.95)))
     run.columns["return/mean"] = Column(100 * np.arange(1, 101), rising)
     assert verdict_of(run).kind == "learned"
-    assert sentence(verdict_of(run)).startswith("Learned before the first evaluation, by the returns of training: ")
+    words = "Learned before the first evaluation, by the returns of training (0.3013 → 0.95), evaluations: 0.97 → 0.96"
+    assert sentence(verdict_of(run)) == words
     run.columns["return/mean"] = Column(100 * np.arange(1, 101), np.full(100, 0.95))
     assert verdict_of(run).kind == "flat"
+
+
+def test_training_speaks_for_evaluations_only_where_they_are_as_high():
+    """An environment wrapped otherwise plays the policy of 500 for 9 a time: nothing was learned that evaluations see."""
+    rising = np.concatenate((np.linspace(20, 500, 50), np.full(50, 500.0)))
+    apart = evaluated([8.8, 9.2, 9.0, 8.8], 0.5, first=1000)
+    apart.columns["return/mean_100"] = Column(100 * np.arange(1, 101), rising)
+    assert verdict_of(apart).kind == "flat"
+    assert sentence(verdict_of(apart)).startswith("No gain since the first value")
+
+
+def test_learned_before_the_first_evaluation_means_before_it():
+    """One lucky episode at step 100 and 500 at the end: training had 22 there, and rose afterwards."""
+    run = evaluated([322.0, 170.0, 500.0, 400.0, 500.0, 500.0], 200.0, first=100)
+    run.columns["return/mean_100"] = Column(100 * np.arange(1, 101), np.linspace(20, 500, 100))
+    assert sentence(verdict_of(run)).startswith("Learned, by the returns of training (")
 
 
 @pytest.mark.parametrize(

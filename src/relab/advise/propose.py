@@ -26,12 +26,13 @@ from relab.base.places import address
 from relab.base.text import number
 from relab.config import stretch
 from relab.health import onsets
-from relab.health.chain import lead
+from relab.health.chain import CHAIN, lead
 from relab.health.examine import Report
 from relab.health.foreign import setting_name
+from relab.health.mend import in_words
 from relab.health.remedy import Remedy
 from relab.health.render import tried as tried_text
-from relab.health.rule import Finding, Missing
+from relab.health.rule import Finding, Missing, all_rules
 from relab.health.view import View
 from relab.record.history import load
 from relab.record.state import seed_of, state_of
@@ -202,6 +203,7 @@ class Search:
         whose = remedy.why if len(diff) == 1 else remedy.why.replace("the value of", "the values of")
         why = f"{why}. {new_values(diff, names)} {'is' if len(diff) == 1 else 'are'} {whose}."
         expected, price = predict(view, whole, self.others(view)), cost(view, remedy.changes)
+        seeds = seeds if here or seed_of(view.history, view.name) is not None else []
         unanswered = [one.to_dict() for one in again if one.verdict == tried.OPEN]
         return Proposal(parent=name, diff=diff, rationale=why, checks=checks, predicted=expected, cost=price,
                         source=source, resume_from=start, seeds=seeds, folder=folder, command=command, runs_here=here,
@@ -239,6 +241,8 @@ class Search:
         fitted = [view for view in self.views if view.verdict.fit is not None]
         if fitted and len(fitted) == len(self.views):
             return self.told_critic(fitted[0])
+        if all(view.verdict.kind == "model" for view in self.views):
+            return self.told_model(self.views[0])
         if solved_:
             return Nothing(self.told_solved(solved_), self.passed_over)
         if self.passed_over:
@@ -247,18 +251,28 @@ class Search:
         cut = [view for view in self.views if view.unfinished and view.planned]
         if cut and all(finding.about == "evidence" for finding in self.report.main):
             return Nothing(f"{told_cut(cut[0])}: what it would end at is not known, so run it to its end first")
-        if unstable := [view for view in self.views if view.verdict.kind == "unstable"]:
-            return Nothing(told_unstable(unstable[0], self.others(unstable[0])), self.passed_over, self.by_hand())
+        unstable = [view for view in self.views if view.verdict.kind == "unstable"]
+        if unstable and not self.reasons(unstable[0]):
+            return Nothing(told_unstable(unstable[0], self.others(unstable[0])), self.passed_over)
         if self.report.main:
             slugs = ", ".join(dict.fromkeys(f.slug for f in self.report.main))
             return Nothing(f"{self.lack()} ({slugs}): `relab examine` says what to look at", mend=self.by_hand())
         return Nothing(self.told_trend())
+
+    def reasons(self, view: View) -> list[Finding]:
+        """What says why a run learned as it did."""
+        return [f for f in self.report.main if f.run == view.name and f.about in CHAIN and f.severity != "info"]
 
     def lack(self) -> str:
         """Why no change of a setting follows from the findings."""
         settings = [key for view in self.views for key in view.config if key.startswith(("algo.", "foreign."))]
         if set(settings) <= {"algo.name"}:
             return "the log holds no settings, so that none can be changed for what was found"
+        finding = next((f for f in self.report.main if f.suggest), None)
+        rule = all_rules().get(finding.slug) if finding else None
+        if finding is not None and rule is not None and rule.mends:
+            ways = in_words(rule.mends).replace("algo.", "")
+            return f"the log does not hold a setting that mends {finding.slug} ({ways}), of what was found"
         return "no setting is known to mend what was found"
 
     def told_trend(self) -> str:
@@ -306,6 +320,13 @@ class Search:
         said = sentence(view.verdict)
         return Nothing(f"{said[:1].lower()}{said[1:]}; {then}", self.passed_over, self.by_hand())
 
+    def told_model(self, view: View) -> Nothing:
+        """A world model alone: what it is for."""
+        here, said = address(view.history.folder), sentence(view.verdict)
+        then = f"`relab train mode=behaviour start_from={here} start_parts=model --parent {here}`"
+        use = f"{said[:1].lower()}{said[1:]}; {then} learns to act in its dreams"
+        return Nothing(use, self.passed_over, self.by_hand())
+
     def told_errors(self, views: list[View]) -> str:
         """Numbers that are not legal speak against the level itself."""
         names = {view.name for view in views}
@@ -340,8 +361,10 @@ def reached_goal(view: View) -> bool:
 def told_unstable(view: View, others: Sequence[View]) -> str:
     """What it ends at depends on when it ended, and no finding says why."""
     said = sentence(view.verdict)
-    return (f"{view.name} is {said[:1].lower()}{said[1:]}; no finding says why: evaluate more often near its end, or"
-            f" run another seed (seed={_other_seed(view, others)}), before anything is changed")  # fmt: skip
+    more = "evaluate more often near its end, or run" if view.verdict.evaluated else "run"
+    seed = "" if type(seed_of(view.history, view.name)) is not int else f" (seed={_other_seed(view, others)})"
+    return (f"{view.name} is {said[:1].lower()}{said[1:]}; no finding says why: {more} another seed{seed} before"
+            " anything is changed")  # fmt: skip
 
 
 def told_cut(view: View) -> str:

@@ -44,7 +44,7 @@ def main(words: Sequence[str]) -> int:
 
         print(encode({"schema": 1, "a": args.a, "b": args.b, "changes": difference.rows()}).decode(), end="")
         return 0
-    print("\n".join(difference.lines() or ["no difference"]))
+    print("\n".join(difference.lines() or [difference.alike]))
     return 0
 
 

@@ -105,6 +105,7 @@ def how_to_run(proposal: Proposal, path: str, wrote: Path | None, to_write: bool
         reason = "(nothing is written: `relab train` cannot run this) " if to_write else ""
         if proposal.source == "answer":
             return f"  {'then':12}{reason}{proposal.command}"
-        where = f"   (in the program that trained it; no run of this config has seed {proposal.seeds[0]} yet)"
+        new = f"no run of this config has seed {proposal.seeds[0]} yet" if proposal.seeds else "its log gives no seed"
+        where = f"   (in the program that trained it; {new})"
         return f"  {'set':12}{reason}{proposal.command}{where}"
     return f"  {'run it':12}{'' if wrote else f'relab next {path} --write && '}{proposal.command}"

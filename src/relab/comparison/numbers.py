@@ -56,17 +56,24 @@ def common_step(arms: Sequence[Sequence[Run]], metric: str) -> tuple[float, bool
     """(the step at which all arms are compared, whether some went on beyond it).
 
     An arm is as long as half of its runs are: one that crashed or was ended early must not cut the others short. Nor
-    must one arm among many: where fewer than a quarter of the arms are less than half as long as is usual, these are
+    must arms that are less than half as long as is usual: where none of their runs says that it finished they were cut
+    off, and two whole arms are enough to compare; where some do, if they are fewer than a quarter of the arms. They are
     left out of the choice, and their runs have no number at the common step.
     """
-    typical = sorted(length for arm in arms if math.isfinite(length := arm_length(arm, metric)))
-    if not typical:  # every run stopped at its level: each is compared where it stopped
+    lengths = [(arm, length) for arm in arms if math.isfinite(length := arm_length(arm, metric))]
+    if not lengths:  # every run stopped at its level: each is compared where it stopped
         return furthest([run for arm in arms for run in arm], metric), False
-    usual = typical[len(typical) // 2]
-    whole = [length for length in typical if length >= STUNTED * usual]
-    counted = whole if len(typical) - len(whole) < FEW_ARMS * len(typical) else typical
+    usual = sorted(length for _, length in lengths)[len(lengths) // 2]
+    whole = [length for _, length in lengths if length >= STUNTED * usual]
+    meant = [length for arm, length in lengths if length >= STUNTED * usual or _some_finished(arm)]
+    few = len(lengths) - len(whole) < FEW_ARMS * len(lengths)
+    counted = whole if few else meant if len(meant) > 1 else [length for _, length in lengths]
     shortest, longest = min(counted), max(counted)
     return (shortest, True) if shortest < (1 - ALIKE) * longest else (longest, False)
+
+
+def _some_finished(arm: Sequence[Run]) -> bool:
+    return any(run.state == "finished" for run in arm)
 
 
 def furthest(runs: Sequence[Run], metric: str) -> float:
@@ -140,7 +147,9 @@ def outcome(run: Run, measure: Measure, step: float, beyond: bool) -> Outcome:
     m = _own_tenth(history, measure.metric) if measure.tenth else measure.last
     taken = outcomes.outcome(history, measure.at, measure.metric, m=m, reach=measure.level, direction=measure.direction)
     taken = replace(taken, seed=seed if taken.seed is None else taken.seed, run=run.name)
-    end = last_step(run, measure.metric)
+    logged, end = column_of(run, measure.metric), last_step(run, measure.metric)
+    if history is not run.history and logged is not None and float(logged.steps[0]) > step:
+        return replace(taken, note=f"its first {measure.metric} is at step {logged.steps[0]:,}, after step {step:,.0f}")
     if measure.at != "first_step_reaching" and end < (1 - ALIKE) * step:
         return replace(taken, value=math.nan, note=f"{run.state} at step {end:,.0f} of {step:,.0f}")
     return taken

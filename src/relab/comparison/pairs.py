@@ -65,7 +65,8 @@ def match(name: str, labels: Sequence[str]) -> str | None:
 
 def ask(outcomes: Outcomes, names: tuple[str, str], measure: Measure, smallest: float, **how: Any) -> answers.Answer:
     a, b = (outcomes[name] for name in names)
-    return answers.answer(a, b, smallest, measure.direction, measure.at, metric=measure.metric, names=names,
+    at = "final" if measure.tenth else measure.at  # of training, each run by its own last tenth: one name everywhere
+    return answers.answer(a, b, smallest, measure.direction, at, metric=measure.metric, names=names,
                           m=measure.last, reach=measure.level, bounds=measure.bounds, **how)  # fmt: skip
 
 

@@ -14,7 +14,7 @@ from relab.comparison.pairs import Pair
 from relab.comparison.profile import Share
 from relab.comparison.task import Task
 from relab.comparison.variant import Mean, Threshold, Variant
-from relab.comparison.wording import span
+from relab.comparison.wording import seeds_words
 
 WIDTH, LABEL = 25, 26
 DOTS = "·∙•●"  # nobody, one seed, two, three and more
@@ -260,7 +260,10 @@ def _declared_lines(pairs: Sequence[Pair]) -> list[str]:
 def _explored(pair: Pair) -> str:
     """A comparison that nobody declared: numbers, and no verdict."""
     x = pair.answer
-    seeds = f"; {span(pair.needed)} seeds a variant should tell" if pair.needed else ""
+    seeds = f"; {seeds_words(pair.needed)}" if pair.needed else ""
+    if min(x.n) < 1:
+        gone = " and ".join(short(name) for name, n in ((pair.b, x.n[1]), (pair.a, x.n[0])) if n < 1)
+        return f"exploratory: {short(pair.b)} against {short(pair.a)}: {gone} without a number"
     if min(x.n) < LEAST:
         return (f"exploratory: {short(pair.b)} against {short(pair.a)}: {_signed(x.delta)}, too few seeds to tell"
                 f" ({x.n[1]} and {x.n[0]}; no verdict under {LEAST}){seeds}")  # fmt: skip

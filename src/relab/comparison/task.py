@@ -343,7 +343,7 @@ def _notes(task: Task) -> list[str]:
         lost = [x for x in gone if x.diverged]
         notes += [f"{arm.label}: {len(lost)} of {len(arm.runs)} runs diverged ({_who(x)}: {x.why})" for x in lost[:1]]
         gone = [x for x in gone if not x.diverged]
-        notes += [f"{arm.label}: {_who(x)} has no number ({x.note or 'not finite'})" for x in gone[:2]]
+        notes += [f"{_of(arm.label, _who(x))} has no number ({x.note or 'not finite'})" for x in gone[:2]]
         notes += [f"{arm.label}: runs without a number besides: {len(gone) - 2}"] if len(gone) > 2 else []
     notes += _missing_seeds(task)
     spread = {key.facts_of(run, task.measure.metric)["evaluation"] for arm in task.arms for run in arm.runs} - {None}
@@ -353,6 +353,10 @@ def _notes(task: Task) -> list[str]:
     if len(spread) > 1:
         notes.append(f"evaluated differently: {'; '.join(sorted(map(str, spread)))}")
     return notes
+
+
+def _of(label: str, who: str) -> str:
+    return who if who == label else f"{label}: {who}"
 
 
 def _who(x: Outcome) -> str:

@@ -12,6 +12,7 @@ from relab.stats.over_seeds import LEAST
 if TYPE_CHECKING:
     from relab.comparison.answer import Answer
 
+MANY = 1000  # seeds a variant that nobody runs
 YES, NO, OPEN = "yes", "no", "cannot tell yet"
 WITHIN = "mean of differences within seeds"  # how the method of pairs begins, in answers of earlier versions too
 PAIRED = (
@@ -37,7 +38,7 @@ def reason_text(x: Answer) -> str:
 def sentence(x: Answer) -> str:
     """The answer in one sentence, with the numbers it rests on."""
     a, b = x.names
-    more = f"; {span(x.seeds_needed)} seeds a variant should tell" if x.seeds_needed else ""
+    more = f"; {seeds_words(x.seeds_needed)}" if x.seeds_needed else ""
     if min(x.n) < LEAST:
         so_far = f"; so far {b} differs by {x.delta:+.4g} ({_what(x)})" if math.isfinite(x.delta) else ""
         return f"No answer under {LEAST} seeds a variant: {a} has {x.n[0]}, {b} has {x.n[1]}{so_far}{more}."
@@ -62,6 +63,18 @@ def _matters(x: Answer) -> str:
     if x.shows == "smallest effect":
         return f"; that is at least the {x.smallest_effect:.4g} that matters"
     return f"; better for sure, but not for sure by the {x.smallest_effect:.4g} that matters"
+
+
+def seeds_words(needed: Sequence[int]) -> str:
+    """How many seeds should tell; nobody runs thousands, so that such a number is no advice.
+
+    >>> seeds_words((12, 40)), seeds_words((300, 24840))
+    ('12 to 40 seeds a variant should tell', '300 to more than 1,000 seeds a variant should tell')
+    """
+    if needed[0] > MANY:
+        return f"more than {MANY:,} seeds a variant would be needed to tell: not worth running"
+    most = f"{needed[0]} to more than {MANY:,}" if needed[1] > MANY else span(needed)
+    return f"{most} seeds a variant should tell"
 
 
 def span(ends: Sequence[int]) -> str:

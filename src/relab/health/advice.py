@@ -22,17 +22,25 @@ CLAUSE = re.compile(r"[;,.:]\s")
 
 
 def agree(findings: Sequence[Finding]) -> None:
-    """A finding whose advice goes against that of the one that explains it, directly or not, points to that one."""
+    """A finding whose advice goes against that of the one that explains it, directly or not, points to that one; and so
+    does one that would change a setting where a fault that no setting mends explains it."""
     by_slug = {finding.slug: finding for finding in findings}
     for symptom in findings:
         cause = by_slug.get(symptom.explained_by or "")
         seen = {symptom.slug}
         while cause is not None and cause.slug not in seen:
-            if _opposite(directions(cause.suggest), directions(symptom.suggest)):
+            if _beyond_settings(cause, symptom) or _opposite(directions(cause.suggest), directions(symptom.suggest)):
                 symptom.suggest, symptom.remedy = [f"mend {cause.slug} first: it explains this"], None
                 break
             seen.add(cause.slug)
             cause = by_slug.get(cause.explained_by or "")
+
+
+def _beyond_settings(cause: Finding, symptom: Finding) -> bool:
+    """Whether a fault of the program or its data explains what the run earns, or what a setting would mend."""
+    named = cause.about == "fault" or (cause.about == "policy" and cause.confidence == "high")
+    elsewhere = named and not any(isinstance(item, dict) for item in cause.suggest)
+    return elsewhere and (symptom.remedy is not None or symptom.about == "return")
 
 
 def directions(suggestions: Sequence[Any]) -> dict[str, int]:

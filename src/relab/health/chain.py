@@ -44,8 +44,10 @@ def explain(rules: Sequence[Rule], findings: Sequence[Finding]) -> None:
     """
     declared = {rule.slug: rule.explains for rule in rules}
     causes = sorted((f for f in findings if f.status == "fired" and _sure(f) and not f.symptom), key=_first)
+    settings = {rule.slug for rule in rules if rule.setting}
     for symptom in findings:
         fitting = [cause for cause in causes if _could_explain(cause, symptom, declared)]
+        fitting = [cause for cause in fitting if symptom.slug not in settings or cause.about == "fault"]
         fitting.sort(key=lambda cause: symptom.slug not in declared[cause.slug])
         free = (cause.slug for cause in fitting if not _in_a_circle(cause, symptom, findings))
         symptom.explained_by = symptom.explained_by or next(free, None)  # a rule may know the cause itself

@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from relab.health.rule import Evidence
+from relab.record.history import Column
 
 
 class Slope(NamedTuple):
@@ -114,3 +115,9 @@ def telling(values: np.ndarray, points: int = 8) -> list[int]:
 def lag_one(x: np.ndarray) -> float:
     total = float((x * x).sum())
     return float((x[1:] * x[:-1]).sum()) / total if total > 0 else 0.0
+
+
+def finite_curve(name: str, column: Column) -> Curve:
+    """The finite values of a column; the column itself, uncopied, where all of them are."""
+    good = np.isfinite(column.values)
+    return Curve(name, *column) if good.all() else Curve(name, column.steps[good], column.values[good])

@@ -141,9 +141,10 @@ def hold_against(rule: Rule, finding: Finding, view: View) -> None:
         if _alike(finding.value, there.value):
             finding.status = "also-in-reference"
     elif finding.evidence and reference.has(finding.evidence[0].metric):
-        metric = finding.evidence[0].metric
+        metric, longer = finding.evidence[0].metric, reference.last_step > view.last_step
+        part = f"the quarter before step {view.last_step:,}, where this run ends" if longer else "its last quarter"
         finding.reference = Reference(
-            reference.name, _level(reference, metric, view.last_step), f"{metric}, median of its last quarter"
+            reference.name, _level(reference, metric, view.last_step), f"{metric}, median of {part}"
         )
 
 

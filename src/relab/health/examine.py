@@ -20,7 +20,7 @@ from relab.health import beside, chain, engine
 from relab.health.advice import agree
 from relab.health.estimates import clear
 from relab.health.mute import read_mutes
-from relab.health.remedy import prescribe, vouches, worse
+from relab.health.remedy import as_long, prescribe, vouches, worse
 from relab.health.rule import SEVERITIES, Finding, Rule, all_rules
 from relab.health.view import View, ViewGroup, ends
 from relab.record.state import group_key, state_of
@@ -118,24 +118,44 @@ def examine_loaded(
     reference = load_view(Path(against), str(against), hints) if against is not None else None
     _link(views, reference)
     _group(views, report)
-    best = _best_of_each_config(views)
     known = rules or all_rules()
     mutes = read_mutes(Path(path), known, ignore or {})
     report.muted = mutes.reasons
+    answers: list[list[Finding]] = []
     for number, view in enumerate(views):
         said = partial(tell, number, len(views), view.name) if tell is not None else lambda: None
         muted = mutes.of(view.spec.get("env"))
         fired, gone = engine.ask_run([rule for slug, rule in known.items() if slug not in muted], view, said)
-        prescribe(fired, view, _better(view, best))
-        agree(fired)
-        report.findings += fired
+        answers.append(fired)
         report.not_checked += gone
+    _advise(views, answers, list(known.values()))
+    report.findings = [finding for fired in answers for finding in fired]
     beside.control(report.findings, len(views))
     active = [rule for slug, rule in known.items() if slug not in mutes.everywhere]
     fired, gone = engine.ask_groups(active, report.groups)
     report.findings = chain.ordered(report.findings + fired)
     report.not_checked += gone
     return report
+
+
+def _advise(views: list[View], answers: list[list[Finding]], rules: list[Rule]) -> None:
+    """Each finding with what to try, when it is known of every run whether it can be a model."""
+    for view, fired in zip(views, answers):
+        view.suspect = _doubtful(fired)
+    outside = {id(v.reference): v.reference for v, fired in zip(views, answers) if fired and v.reference is not None}
+    for other in outside.values():
+        if all(other is not view for view in views):
+            other.suspect = _doubtful(engine.ask_run(rules, other)[0])
+    best = _best_of_each_config(views)
+    for view, fired in zip(views, answers):
+        prescribe(fired, view, _better(view, best))
+        agree(fired)
+
+
+def _doubtful(findings: list[Finding]) -> bool:
+    """Whether rules warn about how a run learned."""
+    return any(f.status == "fired" and not f.footer and f.about in chain.CHAIN and f.severity in ("warning", "error")
+               for f in findings)  # fmt: skip
 
 
 def _views(loaded: find.LoadedRuns, report: Report) -> list[View]:
@@ -195,7 +215,7 @@ Best = dict[str, dict[str, View]]  # task -> config -> its best run: a thousand 
 
 
 def _best_of_each_config(views: list[View]) -> Best:
-    """Of the runs that can be a model: what failed or never learned excuses nothing, and vouches for nothing."""
+    """Of the runs that can be a model: what failed, never learned or is suspect itself vouches for nothing."""
     tasks: Best = {}
     for view in (v for v in views if v.spec.get("env") is not None and vouches(v)):
         end = view.standing()
@@ -221,7 +241,7 @@ def _best_rival(view: View, best: Best) -> View | None:
 def _better(view: View, best: Best) -> View | None:
     """The run whose settings a finding may be mended with: it ends higher by more than two standard errors."""
     rival = _best_rival(view, best)
-    return rival if rival is not None and worse(view, rival) else None
+    return rival if rival is not None and worse(view, rival) and as_long(view, rival) else None
 
 
 def task_of(view: View) -> str:

@@ -5,8 +5,14 @@ One name is not enough where others use it too: `eps` is Adam's as well as the s
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
+import numpy as np
+
+from relab.record.history import Column
+
+BUFFERED = ("sac", "td3", "dqn")  # fill a replay buffer before they learn
+LOSSES = ("value/critic_loss", "value/loss", "policy/actor_loss", "policy/loss")  # of an update
 # A metric that only one family logs -> the family, and metrics of which one must be there as well (none: it is enough)
 TELLS: dict[str, tuple[str, tuple[str, ...]]] = {
     "policy/clip_share": ("ppo", ()),
@@ -33,3 +39,12 @@ def family(metrics: Collection[str]) -> str | None:
 def acts(metrics: Collection[str]) -> bool:
     """Whether there is a policy of its own, besides what the values tell."""
     return any(name in metrics for name in ACTOR)
+
+
+def first_update(columns: Mapping[str, Column]) -> int:
+    """The first step at which a log shows an update, by its counter or its losses; 0 where it shows none."""
+    count = columns.get("data/updates")
+    if count is not None and bool((count.values > 0).any()):
+        return int(count.steps[count.values > 0][0])
+    losses = [columns[name] for name in LOSSES if name in columns]
+    return min((int(c.steps[np.isfinite(c.values)][0]) for c in losses if np.isfinite(c.values).any()), default=0)

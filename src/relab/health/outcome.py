@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from relab.health import reference
 from relab.health.estimates import clear
 from relab.health.features import RETURN, Key
-from relab.health.rule import Missing
+from relab.health.rule import SHORT, Missing
 from relab.health.view import View
 from relab.record import levels
 from relab.runs.apart import pooled
@@ -27,6 +27,18 @@ def rose(view: View) -> bool:
         return moved(view) > 3
     except Missing:
         return False
+
+
+def rose_in_training(view: View, errors: float = 3.0) -> bool:
+    """Whether the returns of training rose while the evaluations, which began when all was learned, stayed.
+
+    The lowest of the first half lies below all of the second by three of the second's standard deviations.
+    """
+    if not view.has_evals(view.by):
+        return False
+    curves = [view.curve(name).values for name in ("return/mean_100", "return/mean") if view.has(name)]
+    halves = [(values[: len(values) // 2], values[len(values) // 2 :]) for values in curves if len(values) >= SHORT]
+    return any(late.min() - early.min() > errors * late.std() for early, late in halves)
 
 
 def learned(view: View) -> bool:

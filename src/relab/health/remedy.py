@@ -4,13 +4,15 @@ This is the one place where a remedy is chosen: `relab examine` prints it, `rela
 first: to the value of the reference (the parent, or a run on the same task that does better), else to its library's
 default, else to what relab ships for this algorithm and environment, if the run's own value lies on the wrong side of
 it by more than a factor of 1.5. What a finding gives as its evidence may be a setting, which is then set back itself.
-Only where nothing stands out does the finding's own suggestion count, or the rule's fallback.
+Only where nothing stands out does the finding's own suggestion count, or the rule's fallback. A run's values are taken
+only where nothing was found in that run itself; and a setting that such a run has as well, and does better with, is not
+what is wrong.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,6 +32,7 @@ from relab.health.view import View, ends
 
 FACTOR = math.log2(1.5)  # smaller deviations explain nothing
 SMALL = 0.02  # beside 0
+Known = tuple[str, dict[str, Any]]  # whose values, and those values
 ANY_ALGO = {"algo.gamma"}  # means the same to every algorithm; a step size or a clipped gradient does not
 
 
@@ -81,7 +84,14 @@ def choose(finding: Finding, view: View, better: View | None, findings: Sequence
         return _own(finding, view)
     if rule.sets_back:
         return _set_back(finding, view, findings)
-    return _towards(view, blamed(finding, rule, view), better) or _own(finding, view) or _fallback(view, rule)
+    ways = blamed(finding, rule, view)
+    models, others = models_of(view, better), defaults_of(view)
+    cleared = {key for _, values in models for key in view.config if _same(view.config[key], values.get(key))}
+    remedy = _towards(view, ways, models)
+    if remedy is not None or finding.in_code:
+        return remedy
+    free = {key: way for key, way in ways.items() if key not in cleared}
+    return _towards(view, free, others) or _own(finding, view, cleared) or _fallback(view, rule, cleared)
 
 
 def blamed(finding: Finding, rule: Rule, view: View) -> dict[str, int]:
@@ -117,9 +127,13 @@ def worse(a: View, b: View) -> bool:
     return own is not None and other is not None and clear(other.mean - own.mean, own, other) > 2
 
 
-def _towards(view: View, ways: dict[str, int], better: View | None) -> Remedy | None:
+def _same(now: Any, then: Any) -> bool:
+    return is_finite(now) and is_finite(then) and now == then
+
+
+def _towards(view: View, ways: dict[str, int], sources: Sequence[Known]) -> Remedy | None:
     """The setting that deviates most from a known value, in the direction that explains the finding."""
-    for who, values in known_values(view, better):
+    for who, values in sources:
         deviations: list[tuple[float, str, Any, Any]] = []
         for key, direction in ways.items():
             now, then = view.config.get(key), values.get(key)
@@ -143,23 +157,38 @@ def _wrong_side(now: float, then: float, direction: int) -> bool:
 
 def vouches(view: View) -> bool:
     """Whether a run's values are worth copying: not where it failed, for what it earned it earned before its settings
-    took effect, and not where it never learned."""
-    return view.state != "failed" and not failed(view)
+    took effect, not where it never learned, and not where something is wrong with it itself."""
+    return view.state != "failed" and not failed(view) and not view.suspect
 
 
-def known_values(view: View, better: View | None) -> list[tuple[str, dict[str, Any]]]:
-    """Where a good value can be had from: the parent or another reference, a better run, what relab ships."""
-    sources = []
-    reference = view.reference if view.reference is not None and vouches(view.reference) else None
+def known_values(view: View, better: View | None) -> list[Known]:
+    """Where a good value can be had from: the parent or another reference, a better run, what somebody ships."""
+    return models_of(view, better) + defaults_of(view)
+
+
+def models_of(view: View, better: View | None) -> list[Known]:
+    """The settings of runs that do better: the parent or another reference, and the best run on the same task."""
+    models = []
+    reference = view.reference
+    if reference is None or not vouches(reference) or not as_long(view, reference):
+        reference = None
     if reference is not None and (worse(view, reference) or (view.is_parent and not worse(reference, view))):
-        sources.append(
+        models.append(
             (f"the value of {'its parent ' if view.is_parent else ''}{reference.name}", _values_for(view, reference))
         )
-    if better is not None and better is not reference:
-        sources.append((f"the value of {better.name}, which does better", _values_for(view, better)))
-    usual = usual_values(view)
-    own = [] if usual else shipped(view.config.get("algo.name"), view.config.get("env.name"))
-    return sources + usual + own  # to a program that has defaults of its own, relab's are a stranger's
+    if better is not None and better is not view.reference:
+        models.append((f"the value of {better.name}, which does better", _values_for(view, better)))
+    return models
+
+
+def as_long(view: View, other: View) -> bool:
+    """Whether another run came to its end, or as far as this one: what it would have lost later is not known."""
+    return not other.unfinished or other.last_step >= view.last_step
+
+
+def defaults_of(view: View) -> list[Known]:
+    """What the run's library starts from; to a program that has defaults of its own, relab's are a stranger's."""
+    return usual_values(view) or shipped(view.config.get("algo.name"), view.config.get("env.name"))
 
 
 def _values_for(view: View, other: View) -> dict[str, Any]:
@@ -182,14 +211,15 @@ def shipped(algo: Any, env: Any) -> list[tuple[str, dict[str, Any]]]:
 # ---- Where nothing stands out
 
 
-def _own(finding: Finding, view: View) -> Remedy | None:
+def _own(finding: Finding, view: View, cleared: Collection[str] = ()) -> Remedy | None:
     """What the rule itself suggests as {key, from, to}."""
     changes = {
         e["key"]: (e["from"], e["to"])
         for e in finding.suggest
         if isinstance(e, dict) and {"key", "from", "to"} <= set(e)
     }
-    good = {key: pair for key, pair in changes.items() if key in view.config and None not in pair}
+    good = {key: pair for key, pair in changes.items()
+            if key in view.config and key not in cleared and None not in pair}  # fmt: skip
     return (
         Remedy({k: (now, rounded(then)) for k, (now, then) in good.items()}, "a cautious step", known=False)
         if good
@@ -197,8 +227,8 @@ def _own(finding: Finding, view: View) -> Remedy | None:
     )
 
 
-def _fallback(view: View, rule: Rule) -> Remedy | None:
-    for change in rule.fallback:
+def _fallback(view: View, rule: Rule, cleared: Collection[str]) -> Remedy | None:
+    for change in (each for each in rule.fallback if each.key not in cleared):
         now = view.config.get(change.key)
         then = _changed(now, change)
         if now is not None and then is not None and then != now:

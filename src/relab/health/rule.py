@@ -91,6 +91,7 @@ class Finding:
     explained_by: str | None = None
     footer: bool = False  # a limit of the data, told in the footer line
     remedy: Remedy | None = None  # the change of settings that `suggest` begins with and `relab next` proposes
+    in_code: bool = False  # a fault of the program fits as well: no default is advised, only what a better run has
     symptom: bool = False  # only says that something lies outside of healthy runs
     tail: float | None = None  # share of healthy runs, at most, that are as strange; None: the rule does not say
     healthy: HealthyRange | None = None  # of what the first evidence is about
@@ -130,6 +131,7 @@ class Rule:
     from_start: bool = False  # mended from the checkpoint that the run began with
     from_best: bool = False  # mended from the run's own best checkpoint
     names: tuple[str, ...] = ()  # planted faults (`relab faults --list`) whose cause it names
+    setting: bool = False  # somebody set it so: only a fault explains it, not what happens in the run
     compared: bool = True  # False: it is its own whether or not the reference shows it too
 
     @property
@@ -169,6 +171,7 @@ def rule(
     from_best: bool = False,
     compared: bool = True,
     names: Sequence[str] = (),
+    setting: bool = False,
 ) -> Callable[[Callable[..., Finding | None]], Callable[..., Finding | None]]:
     """Declare a check under its slug; a slug can be declared once."""
 
@@ -176,7 +179,7 @@ def rule(
         made = Rule(slug=slug, check=check, about=about, needs=tuple(needs), kind=kind, algos=tuple(algos),
                     severity=severity, scope=scope, footer=footer, least=least, explains=tuple(explains),
                     mends=dict(mends or {}), fallback=tuple(fallback), sets_back=sets_back, from_start=from_start,
-                    from_best=from_best, names=tuple(names), compared=compared)  # fmt: skip
+                    from_best=from_best, names=tuple(names), compared=compared, setting=setting)  # fmt: skip
         if about not in PLACES:
             raise ValueError(f"rule {slug} must say what it is about, one of {', '.join(PLACES)}, but says {about!r}")
         gone = [part for part in PARTS if not made.parts.get(part)]

@@ -15,12 +15,12 @@ from relab.base.places import WHOLE
 from relab.config import registry
 from relab.config.views import flatten
 from relab.health import guess
-from relab.health.curve import Curve
+from relab.health.curve import Curve, finite_curve
 from relab.health.estimates import enough, shown
 from relab.health.features import Key, features
 from relab.health.rule import Evidence, Missing
 from relab.record.evaluations import MODES, Estimate, evaluations, judging_metric, outcome_of, share_error
-from relab.record.history import Column, History
+from relab.record.history import History
 from relab.runs.course import Course, course_of, is_return
 from relab.runs.verdict import Verdict, began, verdict_of
 
@@ -52,6 +52,7 @@ class View:
     reference: View | None = None
     is_parent: bool = False  # the reference is the parent, not a run the user named
     state: str = ""  # finished, running, stale, interrupted, failed, unknown
+    suspect: bool = False  # rules warn about its learning: its settings are no model for others
 
     @cached_property
     def meta(self) -> dict[str, Any]:
@@ -179,7 +180,7 @@ class View:
             raise Missing(metric)
         curve = self._curves.get(metric)
         if curve is None:
-            curve = self._curves[metric] = _finite(metric, self.history.columns[metric])
+            curve = self._curves[metric] = finite_curve(metric, self.history.columns[metric])
         if len(curve) < rows:
             raise Missing(f"{rows} finite values of {metric} (there are {len(curve)})")
         return curve
@@ -289,10 +290,15 @@ class View:
             raise Missing(f"{at_least} evaluations, or returns in training")
         return good
 
+    @cached_property
+    def first_update(self) -> int:
+        """The first step at which a method with a replay buffer shows an update; 0 where none does."""
+        return guess.first_update(self.history.columns) if self.algo in guess.BUFFERED else 0
+
     def low_since(self, level: float) -> int:
-        """The step from which the return lies below a level; before the first step of training nothing began."""
+        """The step from which the return lies below a level; before the first update of training nothing began."""
         good = self.course(at_least=1)
-        trained = [i for i, e in enumerate(good) if e.step > 0] or [*range(len(good))]
+        trained = [i for i, e in enumerate(good) if e.step > self.first_update] or [*range(len(good))]
         start = next((i for i in trained if all(e.mean < level for e in good[i:])), trained[-1])
         return began(self.history, self._course, good, start, level)
 
@@ -409,12 +415,6 @@ class View:
     def kinds(self) -> set[str]:
         """Kinds of event that happened."""
         return {str(event.get("kind")) for event in self.history.events}
-
-
-def _finite(name: str, column: Column) -> Curve:
-    """The finite values of a column; the column itself, uncopied, where all of them are."""
-    good = np.isfinite(column.values)
-    return Curve(name, *column) if good.all() else Curve(name, column.steps[good], column.values[good])
 
 
 def _fitting(value: Any) -> Any:

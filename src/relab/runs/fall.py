@@ -78,9 +78,23 @@ def _stays(high: list[float], low: list[float]) -> bool:
     """
     if len(low) > len(high):
         return True
+    high = _before_the_fall(high)
     before = _spread(high)
     after = max(before, _spread(low[::-1]))  # read backwards: its moves down may be the fall itself
     return float(np.mean(high) - np.mean(low)) > Z * math.hypot(before / len(high) ** 0.5, after / len(low) ** 0.5)
+
+
+def _before_the_fall(high: list[float]) -> list[float]:
+    """A high stretch without the points on the way down at its end: those moves are the fall, and no swing of before.
+    At least two are left, which can tell one.
+
+    >>> _before_the_fall([326.0, 253.0, 257.0, 409.0, 205.0]), _before_the_fall([400.0, 300.0])
+    ([326.0, 253.0, 257.0, 409.0], [400.0, 300.0])
+    """
+    end = len(high)
+    while end > 1 and high[end - 1] < high[end - 2]:
+        end -= 1
+    return high[:end] if end > 1 else high
 
 
 def _spread(stretch: list[float]) -> float:

@@ -9,6 +9,7 @@ import numpy as np
 from relab.base.text import number
 from relab.record import glossary
 from relab.runs.course import RETURNS
+from relab.runs.models import model_sentence
 from relab.runs.values import fit_sentence
 from relab.runs.verdict import FEWEST, KEPT_HALF, LITTLE, Verdict, base_of
 from relab.stats import SeedMean, mean_over_seeds
@@ -22,6 +23,8 @@ def sentence(v: Verdict) -> str:
         return _broken(v)
     if v.kind == "fit":
         return fit_sentence(v.fit)
+    if v.kind == "model":
+        return model_sentence(v.model)
     if v.kind == "unjudged":
         return "Not judged, no return was logged"
     if v.share:
@@ -54,8 +57,10 @@ def _unstable(v: Verdict) -> str:
 def _head(v: Verdict) -> str:
     if v.kind == "top" and v.level is not None:
         return f"Solved ({number(v.level)}) throughout: "
-    if v.early:
-        return "Learned before the first evaluation, by the returns of training: "
+    if v.trained:
+        rise = f"{number(v.trained.start)} → {number(v.trained.end)}"
+        when = " before the first evaluation" if v.trained.early else ""
+        return f"Learned{when}, by the returns of training ({rise}), evaluations: "
     if v.kind == "learned" and (lacks := _lacks(v)):
         return lacks
     if v.hardly:
@@ -179,7 +184,7 @@ def brief_sentence(verdicts: list[Verdict]) -> str:
 
 def counted_as(v: Verdict) -> str:
     """What a run counts as beside others: what its own sentence begins with."""
-    if v.kind == "learned" and not v.share and not v.early and (lack := _lack(v)):
+    if v.kind == "learned" and not v.share and not v.trained and (lack := _lack(v)):
         return lack
     return "hardly" if v.hardly and v.kind == "not" and not v.share else v.kind
 
@@ -220,7 +225,8 @@ _COUNTED = {
     "hardly": "hardly learned", "top": "at the top throughout", "part": "learned and lost part of it",
     "lost": "learned and lost it", "unstable": "unstable", "fell": "fell below their start", "gained": "gained, not far beyond the noise",
     "not": "did not learn", "flat": "no gain beyond the noise", "unclear": "too noisy to tell", "worse": "worse than random", "broken": "broke",
-    "short": "too short to tell", "unjudged": "not judged", "fit": "critic alone", "none": "no result",
+    "short": "too short to tell", "unjudged": "not judged", "fit": "critic alone",
+    "model": "world model alone", "none": "no result",
 }  # fmt: skip
 
 

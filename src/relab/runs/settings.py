@@ -11,7 +11,11 @@ from relab.base import masks
 from relab.base.documents import Document, Settings
 from relab.base.numbers import is_number
 from relab.base.places import printable
+from relab.base.text import plural
 from relab.config import layers
+
+
+FEW = 8  # settings: a record that holds no more of them does not say how the run was made
 
 
 class RunSettings(NamedTuple):
@@ -30,6 +34,17 @@ class Difference:
     @property
     def changes(self) -> list[layers.Change]:
         return layers.diff(*(each.config for each in self.both))
+
+    @property
+    def alike(self) -> str:
+        """What "no difference" rests on: logs of other tools may hold hardly any of a run's settings."""
+        keys = [layers.flatten(each.config) for each in self.both]
+        common = sorted(keys[0].keys() & keys[1].keys())
+        if len(common) > FEW:
+            return f"no difference ({len(common)} settings compared)"
+        names = f": {', '.join(masks.mask(key) for key in common)}" if common else ""
+        return (f"no difference in what is recorded ({plural(len(common), 'setting')} compared{names}); these records"
+                " hold no other settings")  # fmt: skip
 
     def rows(self) -> list[Document]:
         return [{"key": masks.mask(c.key), "a": masks.beside(c.key, shown(c.a)), "b": masks.beside(c.key, shown(c.b)),

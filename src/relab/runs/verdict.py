@@ -31,6 +31,7 @@ from relab.runs.course import Course, course_of, course_on
 from relab.runs.course import is_return as is_return
 from relab.runs.apart import clearly, error_of, half_width, pooled, steadied
 from relab.runs.fall import RECENT, Fall, crossing, dipped, fall_of
+from relab.runs.models import ModelFit, learns_model, model_of
 from relab.runs.values import Fit, fit_of, fits_values
 from relab.runs.yardstick import Yardstick, yardstick_of
 
@@ -47,9 +48,18 @@ STILL = ("flat", "unclear")  # no gain, but no loss either
 
 
 @dataclass(frozen=True)
+class Rise:
+    """From where to where the returns of training rose, and whether they had when evaluations began."""
+
+    start: float
+    end: float
+    early: bool
+
+
+@dataclass(frozen=True)
 class Verdict:
     """kind: learned, gained, top, part, lost, fell, unstable, flat, not, worse, unclear, broken, short, unjudged, fit (a critic
-    alone) or none.
+    alone), model (a world model alone) or none.
 
     `points` are what it was judged by, and the last of them is the outcome: none where it was not judged.
     """
@@ -65,12 +75,13 @@ class Verdict:
     share: tuple[str, float, float] | None = None  # a rate that rose where the return says nothing: name, from, to
     yardstick: Yardstick = field(default_factory=Yardstick)
     flaw: str = ""
-    early: bool = False  # the returns of training rose, and evaluations began only when they had
+    trained: Rise | None = None  # of the returns of training, where evaluations tell no gain and are as high
     fall: Fall | None = None  # of a run that lost what it had learned
     below_random: bool = False  # its last two points are
     near_random: bool = False  # its second half stays there
     hardly: bool = False  # for which alone it is said not to have learned
     fit: Fit | None = None  # of a run in which a critic alone learned
+    model: ModelFit | None = None  # of a run in which a world model alone learned
 
     @property
     def final(self) -> float:
@@ -85,6 +96,8 @@ class Verdict:
             return self.best is not None and self.final - base >= KEPT_HALF * (self.best.mean - base)
         if self.kind == "fit":
             return self.fit is not None and self.fit.useful
+        if self.kind == "model":
+            return self.model is not None and self.model.useful
         if self.kind == "fell":
             return self.random is not None and above(steadied(self.points)[-1], self.random)
         return self.kind in ("learned", "part", "top", "gained") or (self.kind == "flat" and self.random is not None)
@@ -114,6 +127,8 @@ def verdict_of(run: History) -> Verdict:
     course = course_of(run)
     if fits_values(run):
         return Verdict("fit", course.metric, course.points, fit=fit_of(run))
+    if learns_model(run):
+        return Verdict("model", course.metric, course.points, model=model_of(run))
     if not course.points:
         return Verdict("none")
     if not is_return(course.metric):  # a loss that falls is no policy that learned
@@ -129,13 +144,14 @@ def verdict_of(run: History) -> Verdict:
     hardly = (near and kind in ("learned", "part", "flat", "unclear")) or (kind in ("lost", "unstable") and _no_way(best, yard))
     kind = "not" if hardly else kind
     kind = "short" if kind == "not" and _has_hardly_begun(run, course, good) else kind
-    early = kind in STILL and yard.random is None and course.evaluated and _rose_in_training(run)
-    kind = "learned" if early else kind
+    still = kind in STILL and yard.random is None and course.evaluated
+    trained = _rise_in_training(run, good) if still else None
+    kind = "learned" if trained else kind
     share = _share_that_rose(run) if kind in POOR else None
     if kind in POOR and (share or (stages > 1 and not course.evaluated)):
         kind = "learned" if share else "unclear"  # returns of two stages are not about one task
     return Verdict(kind, course.metric, course.points, yard.random, best, solved, level, stages, share, yard,
-                   early=early, fall=fall, below_random=worse, near_random=near, hardly=hardly)  # fmt: skip
+                   trained=trained, fall=fall, below_random=worse, near_random=near, hardly=hardly)  # fmt: skip
 
 
 def _kind(good: list[Estimate], yard: Yardstick, level: float | None, worse: bool, fall: Fall | None) -> str:
@@ -336,9 +352,18 @@ def _share_that_rose(run: History) -> tuple[str, float, float] | None:
     return None
 
 
-def _rose_in_training(run: History) -> bool:
-    """Whether the returns of training end clearly above their start: learning may be over at the first evaluation."""
-    return any(_rise(run, name) for name in run.columns if is_return(name) and not name.startswith("eval/"))
+def _rise_in_training(run: History, good: Sequence[Estimate]) -> Rise | None:
+    """What training gained, where its returns end clearly above their start and evaluations are as high: learning may
+    be over at the first of them. Evaluations that stay below half of that way play something else."""
+    level = pooled(good[len(good) // 2 :]).mean
+    for name in (n for n in run.columns if is_return(n) and not n.startswith("eval/")):
+        ends = _rise(run, name)
+        half = ends[0] + KEPT_HALF * (ends[1] - ends[0]) if ends else math.inf
+        if ends and level >= half:
+            column = measured(run, name)
+            before = column.values[column.steps <= good[0].step]
+            return Rise(*ends, early=bool(len(before)) and float(before[-1]) >= half)
+    return None
 
 
 def _rise(run: History, metric: str) -> tuple[float, float] | None:

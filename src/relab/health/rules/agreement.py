@@ -40,16 +40,19 @@ class Pair:
     played: Estimate
     before: Estimate
     after: Estimate
+    best: Estimate | None = None  # of the evaluations so far, where that is what training is held against
 
     @property
     def gap(self) -> float:
         """How far the evaluation lies outside of what training went through; above it is positive."""
         low, high = sorted((self.before.mean, self.after.mean))
-        return max(self.played.mean - high, 0.0) + min(self.played.mean - low, 0.0)
+        level = (self.best or self.played).mean
+        return max(level - high, 0.0) + min(level - low, 0.0)
 
     @property
     def error(self) -> float:
-        return math.hypot(*(0.0 if math.isnan(e.se) else e.se for e in (self.played, self.before, self.after)))
+        sides = (self.best or self.played, self.before, self.after)
+        return math.hypot(*(0.0 if math.isnan(e.se) else e.se for e in sides))
 
 
 @rule(
@@ -66,7 +69,8 @@ def training_apart_from_evaluation(
     What: over the last half, and at least three evaluations, the episodes of training earn otherwise than evaluations
         that draw their actions in the same way, always on the same side: the last by four standard errors, and most
         of them (all, if training is the better one) by a quarter of all that the run earned too; all of them by half
-        where only evaluations without exploration are there, where only what is worse than training is a warning.
+        where only evaluations without exploration are there, where only what is worse than training is a warning. A
+        mean over the last 100 episodes whose lag is not known is held against the best evaluation so far.
     Why: one policy plays both. Lower in training: the actor that collects is not handed the new parameters. Lower in
         evaluation: it is played with old parameters, or without the scales of the observations.
     Known problems: without chance in its actions a policy is often better, and a mean over the last 100 episodes lags
@@ -76,13 +80,17 @@ def training_apart_from_evaluation(
     Try: compare the parameters that collect with those that learn; evaluate with the actor that collects.
     """
     mode = "sampled" if view.has_evals("sampled") else "det"
-    pairs = _pairs(view, view.returns(mode, at_least=least), _earned(view, mode), least)
+    course, earned = view.returns(mode, at_least=least), _earned(view, mode)
+    try:
+        pairs = _pairs(view, course, earned, least)
+    except Missing:
+        pairs = _above_every_evaluation(view, course, earned, least)
     levels = [each.mean for pair in pairs for each in (pair.played, pair.before, pair.after)]
     scale, late = float(np.ptp(levels)), pairs[-max(least, len(pairs) // 2) :]
     limit = scale * (apart if mode == "sampled" else apart_in_mode)
     if not _stays_apart(late, limit, errors, every=mode == "det"):  # without noise a policy swings
         return None
-    return _told_apart(view, late, mode)
+    return _told_apart(view, late, mode, _apart_since(pairs, errors))
 
 
 def _stays_apart(late: list[Pair], limit: float, errors: float, every: bool) -> bool:
@@ -97,7 +105,14 @@ def _stays_apart(late: list[Pair], limit: float, errors: float, every: bool) -> 
     return bool(same and clear[-1] and (far.mean() > HALF if side > 0 and not every else far.all()))
 
 
-def _told_apart(view: View, late: list[Pair], mode: str) -> Finding:
+def _apart_since(pairs: list[Pair], errors: float) -> int:
+    """The step of the evaluation from which on each is clear of training, on the side of the last."""
+    side = math.copysign(1.0, pairs[-1].gap)
+    near = [i for i, pair in enumerate(pairs) if side * pair.gap <= errors * pair.error]
+    return pairs[near[-1] + 1 if near else 0].played.step
+
+
+def _told_apart(view: View, late: list[Pair], mode: str, since: int) -> Finding:
     played, trained = (float(np.median([e.mean for e in side]))
                        for side in ([p.played for p in late], [p.after for p in late]))  # fmt: skip
     who = "the actor that collects is another one" if late[-1].gap > 0 else "evaluations play another policy"
@@ -105,7 +120,7 @@ def _told_apart(view: View, late: list[Pair], mode: str) -> Finding:
                         "means of the episodes until the next evaluation")  # fmt: skip
     sure, judged_on = mode == "sampled", shown([p.played for p in late], f"eval/return_{mode}")
     return Finding(f"training earns {trained:.4g} where evaluations of the same policy earn {played:.4g}: {who}",
-                   late[-1].gap, late[0].played.step, [judged_on, training],
+                   late[-1].gap, since, [judged_on, training],
                    confidence="high" if sure else "medium",
                    severity=calibrated(view) if sure else None if late[-1].gap < 0 else "info")  # fmt: skip
 
@@ -131,6 +146,21 @@ def _pairs(view: View, course: list[Estimate], earned: Curve, least: int) -> lis
     pairs = [pair for pair in pairs if _could_end(view, pair)]
     if len(pairs) < least:
         raise Missing(f"{least} evaluations with episodes of training before and after (there are {len(pairs)})")
+    return pairs
+
+
+def _above_every_evaluation(view: View, course: list[Estimate], earned: Curve, least: int) -> list[Pair]:
+    """Where nobody knows by how much a mean over the last 100 episodes lags: it is a mean of what the policies so far
+    earned, and none of them is better than the best evaluation so far, if evaluations play what training does."""
+    if earned.name != "return/mean_100":
+        raise Missing(f"{least} evaluations with episodes of training before and after")
+    weights, pairs = np.ones(len(earned)), []
+    for i, (a, b) in enumerate(pairwise(course)):
+        span, best = _window(view, earned, weights, a.step, b.step), max(course[: i + 2], key=lambda e: e.mean)
+        if span is not None:
+            pairs.append(Pair(a, span, span, best))
+    if len(pairs) < least or max(p.gap for p in pairs[-least:]) >= 0:
+        raise Missing("the length of episodes, by which a mean over the last 100 of them lags")
     return pairs
 
 

@@ -10,9 +10,9 @@ from relab.base.places import address
 from relab.config import registry
 from relab.health.curve import Curve
 from relab.health.estimates import clear, shown
-from relab.health.foreign import named
+from relab.health.foreign import named, sure_of_its_actions
 from relab.health.mend import ANY, DOWN, SLOWER, SMALLER_STEPS, UP, set_to
-from relab.health.outcome import behind_others, failed, hardly_gained
+from relab.health.outcome import behind_others, failed, hardly_gained, rose_in_training
 from relab.health.rule import SHORT, Finding, Missing, rule
 from relab.health.view import View, ends
 from relab.record.evaluations import Estimate
@@ -22,6 +22,7 @@ from relab.runs.values import fits_values
 from relab.runs.verdict import Verdict, least_steps
 
 LEARNING = {"algo.lr": ANY, "algo.ent_coef": ANY, "algo.gamma": ANY, "algo.value_coef": UP}  # what may hold it back
+TURNED = "an advantage or a reward of the wrong sign does that"
 AGAIN = "start another run with what it says mended: resumed, this one would come to the same end"
 ELSEWHERE = "start it again where it ran, or leave it out of comparisons"
 
@@ -89,7 +90,6 @@ def _stopped_short(view: View, planned: float, whole: float) -> bool:
     algos=(),
     severity="warning",
     least=SHORT,
-    explains=("entropy-collapse",),  # advantages of the wrong sign make a policy sure of bad actions
     mends={"algo.lr": ANY, "algo.ent_coef": ANY, "algo.gamma": ANY},
     names=("advantage-sign",),
 )
@@ -97,7 +97,8 @@ def worse_than_random(view: View) -> Finding | None:
     """
     What: the last two evaluations (without evaluations: the last two tenths of the training returns) lie below the
         random policy's return by more than two standard errors each.
-    Why: something drives the policy the wrong way: a sign error, a dead actor, a degenerate critic.
+    Why: something drives the policy the wrong way: a sign error, a dead actor, a degenerate critic. A policy that is
+        sure of its bad actions (its entropy has collapsed) was pushed there: an advantage of the wrong sign does that.
     Known problems: early in training a deterministic policy may be worse than random; where sampled actions were
         evaluated as well, they must be as bad.
     Refuted by: a random level measured on another environment or horizon, or returns in other units (scaled rewards).
@@ -110,9 +111,12 @@ def worse_than_random(view: View) -> Finding | None:
         raise Missing("returns in the task's own units: these lie outside of what it can pay")
     if not verdict.below_random:
         return None
-    return Finding(f"return {course[-1].mean:.4g} is below the random policy's {level:.4g}", course[-1].mean,
-                   view.low_since(level), [view.evidence(course)], suggest=_ladder(view),
-                   confidence="high")  # fmt: skip
+    sure = sure_of_its_actions(view)
+    share = "" if sure is None else f"{sure:.1%} of its maximum"
+    how = f", and the policy is sure of its actions (entropy {share}): {TURNED}" if share else ""
+    return Finding(f"return {course[-1].mean:.4g} is below the random policy's {level:.4g}{how}", course[-1].mean,
+                   view.low_since(level), [view.evidence(course)], suggest=_ladder(view), confidence="high",
+                   in_code=sure is not None and not view.history.trained_by_relab)  # fmt: skip
 
 
 def _ladder(view: View) -> list[str]:
@@ -156,7 +160,7 @@ def has_not_learned(view: View, *, part: float = 0.5, steady: float = 0.1, fewes
         raise Missing(f"{SHORT} rows over {fewest_steps:,} steps, or what a random policy earns")
     means = [e.mean for e in course[len(course) // 2 :]]
     still = verdict.kind == "flat" and max(means) - min(means) <= steady * abs(course[0].mean)
-    if verdict.kind in ("lost", "unstable") or (not failed(view) and not still) or _rose_in_training(view):
+    if verdict.kind in ("lost", "unstable") or (not failed(view) and not still) or rose_in_training(view):
         return None
     text = f"return {course[0].mean:.4g} at the start, {course[-1].mean:.4g} at the end"
     gain = hardly_gained(view)
@@ -165,18 +169,6 @@ def has_not_learned(view: View, *, part: float = 0.5, steady: float = 0.1, fewes
         f" {str(view.algo).upper()} runs is {gain.least:.0%}")  # fmt: skip
     return Finding(f"{outcome}: {text}; what a random policy earns here is not known", course[-1].mean,
                    course[0].step, [view.evidence(course)], confidence="low")  # fmt: skip
-
-
-def _rose_in_training(view: View, errors: float = 3.0) -> bool:
-    """Whether the returns of training rose while the evaluations, which began when all was learned, stayed.
-
-    The lowest of the first half lies below all of the second by three of the second's standard deviations.
-    """
-    if not view.has_evals(view.by):
-        return False
-    curves = [view.curve(name).values for name in ("return/mean_100", "return/mean") if view.has(name)]
-    halves = [(values[: len(values) // 2], values[len(values) // 2 :]) for values in curves if len(values) >= SHORT]
-    return any(late.min() - early.min() > errors * late.std() for early, late in halves)
 
 
 def _as_random(view: View, course: list[Estimate]) -> Finding | None:

@@ -19,6 +19,7 @@ from relab.health.rule import SHORT, Evidence, Finding, Missing, rule
 from relab.health.view import View, ViewGroup, episodes
 from relab.record import glossary
 from relab.record.state import seed_of
+from relab.runs.course import with_noise
 
 QUIET = ("seed", "device", "threads", "save.", "eval.", "probes")  # settings that change no learning
 QUIET_WORD = re.compile(
@@ -138,11 +139,14 @@ def peak_selection(view: View, *, beyond_luck: float = 2.0, of_gain: float = 0.2
     Refuted by: the best checkpoint scoring the same on fresh episodes (`relab eval --checkpoint best`).
     Try: quote the mean of the last evaluations, or re-evaluate the best checkpoint on fresh seeds.
     """
-    course = view.evals(at_least=5)
+    course = with_noise(view.evals(at_least=5))
     k = max(2, len(course) // tail)
     final = float(np.mean([e.mean for e in course[-k:]]))
     best = max([e for e in course if e.step > 0] or course, key=lambda e: e.mean)  # not the untrained start
-    spread = max(math.sqrt(e.n) * e.se for e in course[-k:] if not math.isnan(e.se))
+    known = [math.sqrt(e.n) * e.se for e in course[-k:] if not math.isnan(e.se)]
+    if not known:
+        raise Missing("evaluations that tell their noise")
+    spread = max(known)
     error = spread / math.sqrt(course[-1].n) * math.sqrt(1 + 1 / k)
     luck = math.sqrt(2 * math.log(len(course))) + beyond_luck
     floor = view.random()[0]

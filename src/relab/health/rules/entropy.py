@@ -35,7 +35,8 @@ def entropy_collapse(
     What: entropy is under 5 % of its maximum in the last quarter, while the return has gone less than three quarters of
         the way from random to the highest there is; or, the more of that way is left, under up to 20 % (of two actions,
         one is taken 97 times in 100): under 0.4 times the part of the way that is left.
-    Why: exploration ended before the task was solved; the policy can no longer find anything better.
+    Why: exploration ended before the task was solved; the policy can no longer find anything better. Where it ends
+        below a random policy it was driven to bad actions: an advantage or a reward of the wrong sign does that.
     Known problems: a solved task looks the same; hence the ceiling, and the run's own best where none is known. Where
         the number of actions is not known, the highest entropy that was logged stands for its maximum.
     Refuted by: the reference run being as low and still improving.
@@ -50,11 +51,15 @@ def entropy_collapse(
         return None
     if not view.knows_ceiling and not failed(view) and _kept(view, best, course[-1]):
         return None
+    turned = view.verdict.below_random and not view.history.trained_by_relab  # relab's own signs are tested
     return Finding(
-        f"policy entropy is {share.median(0.25):.1%} of its maximum at a return of {last:.4g}",
+        f"policy entropy is {share.median(0.25):.1%} of its maximum (median of the last quarter) at a return of"
+        f" {last:.4g}{', below random' if turned else ''}",
         share.median(0.25),
         share.onset(share.values < (limit if early else share_below)),
         [share.evidence(f"< {limit if early else share_below:.2g}")],
+        ["look for a turned sign in the advantage, the reward or the loss; then a larger `ent_coef`"] if turned else [],
+        in_code=turned,
     )
 
 
@@ -95,11 +100,15 @@ def no_policy_signal(
         return None
     push = view.curve("policy/entropy_push").median() if view.has("policy/entropy_push") else 0.0
     why = f"; the entropy bonus pulls {push:.3g} times as hard as the surrogate" if push > 1 else ""
+    good = view.well_above_random(sampled[-1])  # the likeliest actions are good ones: advantages do reach the policy
     return Finding(
-        f"the policy is still uniform: entropy {share.last:.1%} of its maximum{why}",
+        f"the policy is still {'near ' if good else ''}uniform: entropy {share.last:.1%} of its maximum{why}",
         share.last,
         int(rest.steps[0]),
         [share.evidence(f"> {share_above:g} after {100 * begin:g} % of the rows")],
+        ["lower `ent_coef`: its likeliest actions earn far more than random ones, and a bonus holds it near uniform"]
+        if good
+        else [],
     )
 
 

@@ -309,14 +309,15 @@ def episodes_counted_beyond_first(view: View, *, rows: int = 3) -> Finding | Non
     Try: count the first episode of each world and no other.
     """
     limit, agents = to_int(view.config.get("eval.episodes")), to_int(view.spec.get("agents"))
-    if not view.history.trained_by_relab or not limit or not agents:
+    first = (limit or 0) * (agents or 0)
+    if not view.history.trained_by_relab or first < 1:
         raise Missing("relab's own evaluations with their number of episodes")
     played = [(to_int(row.get("step")) or 0, len(episodes(row))) for row in view.history.evals]
-    if len(played) < rows or min(n for _, n in played) <= limit * agents:
+    if len(played) < rows or min(n for _, n in played) <= first:
         return None
     most = max(n for _, n in played)
-    return Finding(f"evaluations count up to {most} episodes where {limit * agents} first ones were asked for",
-                   most / (limit * agents), played[0][0], confidence="high")  # fmt: skip
+    return Finding(f"evaluations count up to {most} episodes where {first} first ones were asked for",
+                   most / first, played[0][0], confidence="high")  # fmt: skip
 
 
 def _counted(view: View, rows: int) -> list[tuple[Curve, Curve]]:

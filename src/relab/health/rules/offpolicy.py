@@ -8,24 +8,25 @@ import numpy as np
 
 from relab.health.curve import Curve
 from relab.health.foreign import exploded, least_dim, q_estimate, setting, value_scale
+from relab.health.guess import BUFFERED, LOSSES
 from relab.health.mend import DOWN
 from relab.health.outcome import doubted, judged, learned
 from relab.health.rule import Evidence, Finding, Missing, rule
 from relab.health.view import View
 
-OFF_POLICY = ("sac", "td3", "dqn")
+OFF_POLICY = BUFFERED
 SHORT_SIGHT, FAR_SIGHT = 0.9, 0.999  # discounts that are hardly undercut or exceeded
 # A tag of an episode, and the group of those of an update: Stable-Baselines3, CleanRL.
 EPISODE_AND_UPDATE = (("rollout/ep_rew_mean", "train"), ("charts/episodic_return", "losses"))
-LOSSES = ("value/critic_loss", "value/loss", "policy/actor_loss", "policy/loss")
 NATS = 2.0  # of entropy per action and step: what a bonus may add to a value of SAC without being an error
 
 
 @rule("learning-never-started", about="fault", algos=OFF_POLICY, severity="warning")
-def learning_never_started(view: View) -> Finding | None:
+def learning_never_started(view: View, *, most: float = 0.5) -> Finding | None:
     """
     What: the run ended before `learning_starts`, or without a single update; or, of a library that logs its losses with
-        every update (Stable-Baselines3, scripts like CleanRL's), without a single loss in ten rows of returns.
+        every update (Stable-Baselines3, scripts like CleanRL's), without a single loss in ten rows of returns. Or the
+        first update shows only when more than half of its steps are over, behind ten rows of returns without one.
     Why: up to there actions are random and only fill the buffer; the result is that of an untrained policy.
     Known problems: a run that was cut short before it would have learned is not asked: run-incomplete says why.
     Refuted by: updates that happened in another process and were not counted.
@@ -36,7 +37,7 @@ def learning_never_started(view: View) -> Finding | None:
     starts, last = setting(view, "learning_starts"), view.last_step
     updates = view.curve("data/updates") if view.has("data/updates") else None
     if _updated(view):
-        return None
+        return _started_late(view, most) if starts is None else None  # else setting-out-of-range names it
     if view.unfinished and (view.planned or math.inf) > (starts or 0):
         raise Missing("the end of the run: it was cut short before it would have learned")
     if starts is not None and starts >= last > 0:
@@ -51,6 +52,21 @@ def learning_never_started(view: View) -> Finding | None:
     if updates is None and starts is None:
         raise Missing("learning_starts, or data/updates")
     return None
+
+
+def _started_late(view: View, most: float, rows: int = 10) -> Finding | None:
+    """By the log alone: returns are there from the start, updates are not."""
+    first, last = view.first_update, view.last_step
+    whole = max(view.length or 0.0, float(last))
+    played = [int((c.steps < first).sum()) for name, c in view.history.columns.items() if name.startswith("return/")]
+    if first <= most * whole or max(played, default=0) < rows:
+        return None
+    shown = view.curve("data/updates" if view.has("data/updates") else next(n for n in LOSSES if view.has(n)))
+    return Finding(f"the first update is logged at step {first:,} of {last:,}: nothing was learned in the first"
+                   f" {first / whole:.0%} of the run", float(first), 0,
+                   [shown.evidence(f"first row > {most:.0%} of all steps")],
+                   ["let learning begin within the first tenth of the steps (`learning_starts`)"], "high",
+                   judged(view), about="policy")  # fmt: skip
 
 
 def _updated(view: View) -> bool:
@@ -72,6 +88,7 @@ def _logs_no_loss(view: View, rows: int = 10) -> bool:
 @rule(
     "exploration-never-ends",
     about="policy",
+    setting=True,
     needs=("policy/exploration",),
     algos=("dqn",),
     severity="warning",

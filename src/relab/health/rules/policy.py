@@ -31,7 +31,8 @@ def diverged(view: View, *, torn: float = 1.0, clipped_share: float = 0.9, survi
     """
     What: an update moved the policy by a KL above 1, or took more than 90 % of the rows out of the clip range.
     Why: the new policy has nothing to do with the one that collected the data; what it learned is noise.
-    Known problems: one such update may be survived; up to two do not count where the run ends above random.
+    Known problems: one such update may be survived; up to two do not count where the run ends above random, and a run
+        that ends at the highest return there is gets a remark.
     Refuted by: the return rising through it.
     Try: lower `lr` tenfold, or set `target_kl`; restart from the last good checkpoint.
     """
@@ -43,13 +44,16 @@ def diverged(view: View, *, torn: float = 1.0, clipped_share: float = 0.9, survi
         wild |= clipped.values > clipped_share
     if not wild.any() or (wild.sum() <= survived and view.has_evals(view.by) and view.above_random()):
         return None
+    end = view.standing()
+    survives = end is not None and view.verdict.learned and view.at_ceiling(end.mean)
     return Finding(
         f"{int(wild.sum())} of {len(wild)} updates changed the policy far too much (KL up to {kl.values.max():.3g})",
         float(kl.values.max()),
         kl.first(wild),
         [kl.evidence(f"> {torn:g}"), clipped.evidence(f"> {clipped_share:g}")],
-        _slower(view, 10),
+        _slower(view, 10) or (["lower `lr` tenfold, or set `target_kl`"] if survives else []),
         "high",
+        "info" if survives else None,
     )
 
 

@@ -8,7 +8,7 @@ from relab.health.curve import Curve
 from relab.health.estimates import clear
 from relab.health.foreign import exploded, q_estimate, value_scale
 from relab.health.mend import ANY, SCALED_REWARDS, SLOWER, SMALLER_STEPS, UP
-from relab.health.outcome import doubted, ends_alike, failed, failure, moved
+from relab.health.outcome import doubted, ends_alike, failed, failure, moved, rose_in_training
 from relab.health.rule import SHORT, Finding, Missing, rule
 from relab.health.view import View
 
@@ -42,12 +42,14 @@ def critic_not_learning(
     What: over the second half the critic explains less variance than a constant would, or explains none, is off by
         more than its targets' standard deviation and did not go along with them. Where the targets are not logged, the
         return must not rise either, unless it explains less than -1 (its errors are twice the targets' variance); and a
-        critic that explains nothing counts where the run ends no better than random, or below its start.
+        critic that explains nothing counts where the run ends no better than random, or below its start, and, if no
+        row of the run shows that it ever explained anything, where the run lost what it had learned.
     Why: advantages are then raw returns with the critic's error added; the policy learns slowly or not at all.
     Known problems: where nothing can be predicted from a state, zero is right; hence the offset. Where all targets are
         alike, a share of their variance means nothing; hence their spread, or that of the returns at the end.
     Refuted by: targets that are all alike, or the reference run being as low and learning.
-    Try: raise `value_coef` or `lr`, scale rewards (`norm_return`), check ends and bootstraps.
+    Try: check that the optimiser holds the critic's parameters and that its loss is part of the sum; raise `value_coef`
+        or `lr`, scale rewards (`norm_return`), check ends and bootstraps.
     """
     ev = view.curve("value/explained_variance", rows=5)
     if not all(view.has(f"value/{name}") for name in ("mean", "target_mean", "target_std")):
@@ -77,14 +79,17 @@ def _explains_nothing(
 ) -> Finding | None:
     """Without targets: worse than a constant over the whole second half, and the policy does not improve on it."""
     level = ev.median(0.5)
-    useless = level < nothing and failed(view)
+    never = len(ev) >= SHORT and float(ev.values.max()) < nothing
+    poor = failed(view) or (never and view.verdict.kind in ("lost", "unstable", "part") and not view.verdict.learned)
+    useless = level < nothing and poor and not rose_in_training(view)
     if not useless and ends_alike(view, alike):
         return None
     if level < far_worse or useless:
-        and_so = f", and {failure(view)}" if useless else ": its errors are larger than what there is to explain"
+        rows = f" (in none of {len(ev)} rows more than {float(ev.values.max()):.2g})" if never else ""
+        and_so = f"{rows}, and {failure(view)}" if useless else ": its errors are larger than what there is to explain"
         return Finding(f"the critic explains {level:.2f} of the variance of its targets{and_so}", level,
                        ev.onset(ev.values < nothing), [ev.evidence("median of the second half")],
-                       confidence="low" if useless else "medium")  # fmt: skip
+                       confidence="low" if useless and not never else "medium")  # fmt: skip
     last = view.course(at_least=3)[-1]
     if level >= worse_than_constant or moved(view) > rise or view.well_above_random(last):
         return None
