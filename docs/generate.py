@@ -76,7 +76,7 @@ def keys_of(cls: Any, prefix: str, title: str) -> str:
 
 
 def summary(cls: Any) -> str:
-    return (cls.__doc__ or "").strip().split("\n\n")[0].replace("\n", " ")
+    return " ".join((cls.__doc__ or "").strip().split("\n\n")[0].split())
 
 
 def is_section(item: Any, types: dict[str, Any]) -> bool:

@@ -293,6 +293,19 @@ def test_a_key_may_be_given_by_its_tail():
     assert resolve([cli("env=herd", "agents=5")], presets=False).config.env.agents == 5
 
 
+def test_a_tail_means_the_algorithms_own_key_and_not_one_of_probes():
+    """`cut` and `cap` are settings of fine-tuning in its docs, and of probes too, which are off until one is set."""
+    words = ["algo=finetune", "env=cartpole", "advantage=rerollout", "update=awr", "cap=5", "cut=10"]
+    made = resolve([Layer("command line", parse_overrides(words))]).config
+    assert (made.algo.cap, made.algo.cut, made.probes) == (5.0, 10, None)
+
+
+def test_comments_to_the_type_checker_are_no_docs():
+    from relab.config.finetune import FineTune
+
+    assert field_docs(FineTune)["advantage"].startswith("how good an action was: GAE, return minus value")
+
+
 def test_an_ambiguous_tail_lists_its_candidates():
     with pytest.raises(ConfigError, match=r"`every` is ambiguous: it could be eval\.every or save\.every"):
         run("every=5")

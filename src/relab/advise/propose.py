@@ -241,6 +241,8 @@ class Search:
         fitted = [view for view in self.views if view.verdict.fit is not None]
         if fitted and len(fitted) == len(self.views):
             return self.told_critic(fitted[0])
+        if all(view.verdict.kind == "model" for view in self.views):
+            return self.told_model(self.views[0])
         if solved_:
             return Nothing(self.told_solved(solved_), self.passed_over)
         if self.passed_over:
@@ -317,6 +319,13 @@ class Search:
         then = use if fit is not None and fit.useful else "fit another to more data (`envs`, `steps`) before it is used"
         said = sentence(view.verdict)
         return Nothing(f"{said[:1].lower()}{said[1:]}; {then}", self.passed_over, self.by_hand())
+
+    def told_model(self, view: View) -> Nothing:
+        """A world model alone: what it is for."""
+        here, said = address(view.history.folder), sentence(view.verdict)
+        then = f"`relab train mode=behaviour start_from={here} start_parts=model --parent {here}`"
+        use = f"{said[:1].lower()}{said[1:]}; {then} learns to act in its dreams"
+        return Nothing(use, self.passed_over, self.by_hand())
 
     def told_errors(self, views: list[View]) -> str:
         """Numbers that are not legal speak against the level itself."""

@@ -124,6 +124,7 @@ def possible(cfg: RunConfig, args: Train) -> tuple[Any, Any]:
 
     if args.name is not None:
         vacant(args.runs, args.name)
+    session.check_start(cfg)
     return session.possible(cfg, args.runs)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
+import re
 from typing import Any, get_type_hints
 
 from relab.base.errors import UserError
@@ -89,7 +90,8 @@ def _comment_behind(first: int, last: int, comments: dict[int, Any]) -> str:
     while after in comments and comments[after].line.lstrip().startswith("#"):  # the comment goes on below
         lines.append(comments[after])
         after += 1
-    return " ".join(token.string.lstrip("# ").rstrip() for token in lines)
+    text = " ".join(token.string.lstrip("# ").rstrip() for token in lines)
+    return re.sub(r"type: ignore(\[[a-z-]+\])?\s*#?\s*", "", text)  # a word to the type checker, not to a reader
 
 
 def property_docs(cls: type) -> dict[str, str]:

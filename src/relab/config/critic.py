@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from relab.config.base import require, require_range
 from relab.config.ppo import PPO
@@ -12,6 +13,8 @@ from relab.config.shared import check_layers
 @dataclass(frozen=True)
 class Critic(PPO):
     """A critic is fitted to the returns of a policy that stays as it is; a pass over the data is an iteration."""
+
+    NEEDS_START: ClassVar[str] = "the policy whose values are fitted"
 
     name: str = "critic"  # algorithm
     envs: int = 64  # parallel worlds; every tenth is held out

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, fields
+from typing import ClassVar, Literal
 
 from relab.config.base import require, require_range
 from relab.config.ppo import PPO
 from relab.config.shared import check_layers
+
+COPIES = 50_000_000  # of an iteration: a few gigabytes of plans
+AGAIN = ("mc_samples", "cut", "follow", "common_noise", "slots")  # settings of re-rollouts
+FITTED = ("data_episodes", "expectile", "n_step", "fit_epochs", "patience", "fit_lr", "fit_minibatch")  # of IQL
 
 
 @dataclass(frozen=True)
 class FineTune(PPO):
     """A policy that exists is made better: data (online, fixed) x advantage (gae, mc, rerollout, iql) x update (ppo,
     awr), on the clock of its iterations."""
+
+    NEEDS_START: ClassVar[str] = "the policy that is made better"
 
     name: str = "finetune"  # algorithm
     data: Literal["online", "fixed"] = "online"  # fixed: one batch of the start policy, learned from again and again
@@ -65,6 +71,7 @@ class FineTune(PPO):
     def check(self) -> None:
         super().check()
         self._check_choices()
+        self._check_unread()
         self._check_numbers()
 
     def _check_choices(self) -> None:
@@ -90,6 +97,21 @@ class FineTune(PPO):
                 f" `advantage` is {self.advantage}; leave it out, or use advantage=rerollout")  # fmt: skip
         require(self.warmup == 0 or self.learns_critic, f"`warmup` is the critic's, but `advantage` is"
                 f" {self.advantage}, which has none; use warmup=0")  # fmt: skip
+        require(self.critic == "reset" or self.critic_from is None, "`critic=start` and `critic_from` name two critics"
+                " to begin with; leave one of them out")  # fmt: skip
+
+    def _check_unread(self) -> None:
+        """ConfigError where a setting was moved that nothing of this run reads."""
+        default = {item.name: item.default for item in fields(self)}
+        for whose, (remedy, read, names) in {
+            "AWR": ("update=awr", self.update == "awr", ("beta", "cap", "norm_weights")),
+            "re-rollouts": ("advantage=rerollout", self.advantage == "rerollout", AGAIN),
+            "IQL": ("advantage=iql", self.advantage == "iql", FITTED),
+        }.items():
+            moved = [f"`{name}`" for name in names if getattr(self, name) != default[name] and not read]
+            them = "it" if len(moved) == 1 else "them"
+            require(not moved, f"{whose} alone read {', '.join(moved)}, but `advantage` is {self.advantage} and"
+                    f" `update` {self.update}; leave {them} out, or use {remedy}")  # fmt: skip
 
     def _check_numbers(self) -> None:
         for name in (
@@ -104,8 +126,7 @@ class FineTune(PPO):
         ):
             require_range(name, getattr(self, name), 1)
         require_range("warmup", self.warmup, 0)
-        for name in ("beta", "cap", "reward_scale", "fit_lr"):
-            require_range(name, getattr(self, name), 0, open_="low")
+        self._check_sizes()
         require_range("expectile", self.expectile, 0, 1, open_="low high")
         require(not self.antithetic or self.mc_samples % 2 == 0, f"`antithetic` makes pairs of re-rollouts, but"
                 f" `mc_samples` is {self.mc_samples}; use an even number")  # fmt: skip
@@ -114,6 +135,19 @@ class FineTune(PPO):
             require(self.states >= self.minibatches, f"`states` must be at least `minibatches`, but got {self.states}"
                     f" and {self.minibatches}")  # fmt: skip
         if self.log_std is not None:
-            require_range("log_std", self.log_std, self.log_std_min, self.log_std_max)
+            require_range("log_std", self.log_std, self.log_std_min, min(self.log_std_max, 5.0))
         if self.critic_hidden is not None:
             check_layers(self.critic_hidden, "critic_hidden")
+
+    def _check_sizes(self) -> None:
+        """What float32, memory and a day can hold."""
+        require_range("beta", self.beta, 1e-3, 1e6)
+        require(1 <= self.cap <= 1e6, f"1 <= `cap` <= 1e+06 must hold, for an average action weighs exp(0) = 1, but got"
+                f" cap = {self.cap:g}")  # fmt: skip
+        require_range("reward_scale", self.reward_scale, 0, 1e6, open_="low")
+        require_range("fit_lr", self.fit_lr, 0, 1, open_="low")
+        require_range("epochs", self.epochs, 1, 100_000)
+        require_range("data_episodes", self.data_episodes, 1, 100_000)
+        copies = 2 * self.mc_samples * (self.states or self.batch)
+        require(self.advantage != "rerollout" or copies <= COPIES, f"an iteration must re-roll at most {COPIES:,}"
+                f" copies, but 2 x `mc_samples` x rows = {copies:,}; use fewer samples, or `states`")  # fmt: skip

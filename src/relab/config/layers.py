@@ -181,14 +181,16 @@ def _default(item: Any) -> Any:
 
 
 def find_key(word: str, leaves: Mapping[str, Leaf]) -> str:
-    """The full key that `word` means: itself, a section's name, part of a mapping, or the only key it is a tail of."""
+    """The full key that `word` means: itself, a section's name, part of a mapping, or the only key it is a tail of; of
+    several, the one outside of sections that are off until one of their keys is set (probes, record)."""
     if word in leaves:
         return word
     if f"{word}.name" in leaves and word in CHOICES:
         return f"{word}.name"
     matches = [key for key in leaves if key.endswith("." + word)]
-    if len(matches) == 1:
-        return matches[0]
+    own = [key for key in matches if key.partition(".")[0] not in optional_sections()]
+    if len(matches) == 1 or len(own) == 1:  # `cut` is the algorithm's, not that of probes, which are off until set
+        return (own or matches)[0]
     require(not matches, f"`{word}` is ambiguous: it could be {' or '.join(matches)}; write the longer key")
     inside = [key for key, leaf in leaves.items() if word.startswith(key + ".") and _is_mapping(leaf.type)]
     if inside:

@@ -36,6 +36,8 @@ HOME = {"tracking_ac": "torus-v1"}
 # where nothing is shipped for the environment: what CartPole has, but the usual dreams, so that a run takes minutes,
 # not days. One run on Pendulum swung it up after 4,000 steps; nothing is known elsewhere (docs/algorithms/dreamer.md)
 ANYWHERE: dict[str, Settings] = {
+    "finetune": {"total_steps": 10, "eval": {"every": 1}},  # their clock is the iteration
+    "critic": {"total_steps": 30, "eval": {"every": 0}},
     "dreamer": {
         "total_steps": 32_768,
         "eval": {"every": 2_048},

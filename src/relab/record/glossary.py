@@ -56,7 +56,7 @@ eval/success_sampled| share   | 0    | 1   | +1 | share of those episodes that s
 eval/episodes      | episodes | 0    | inf | 0  | episodes counted per mode
 data/env_steps     | steps    | 0    | inf | 0  | steps of the training worlds so far
 data/agent_steps   | steps    | 0    | inf | 0  | steps of living agents collected for training so far
-data/sim_steps     | steps    | 0    | inf | 0  | steps of all worlds so far, evaluations and re-rollouts included
+data/sim_steps     | steps    | 0    | inf | 0  | steps of all worlds so far: data/env_steps + data/rerun_steps + data/eval_steps; an evaluation that follows a row is in the next one, and the last in `sim_steps` of meta.json
 data/eval_steps    | steps    | 0    | inf | 0  | world steps spent on evaluations so far
 data/updates       | steps    | 0    | inf | 0  | optimiser steps so far
 data/iteration     | count    | 0    | inf | 0  | collect-and-update rounds so far
@@ -71,9 +71,10 @@ data/advantage_max   | return | -inf | inf | 0  | highest advantage of the batch
 data/advantage_td    | share  | -1   | 1   | 0  | correlation, over the batch, of the advantages in the loss with their own step's TD error r + gamma V(s') - V(s); clearly above 0 where signs and time indices are right; missing where one of them is constant
 data/advantage_td_next | share | -1  | 1   | 0  | the same with the next step's TD error; healthy advantages contain more of their own
 data/advantage_noise | return | 0    | inf | -1 | re-rollouts: standard error of one state's advantage, root of the mean square over states; missing with one sample
-data/advantage_snr   | ratio  | 0    | inf | +1 | re-rollouts: variance of the advantages that is not noise, over the variance of their noise; missing with one sample
+data/advantage_snr   | ratio  | 0    | inf | +1 | re-rollouts: variance of the advantages that is not noise, over the variance of their noise; 0 where less than the noise's is left (it is never below), missing with one sample
 data/advantage_rank  | share  | -1   | 1   | +1 | re-rollouts: Spearman's rank correlation of the advantages from one half of the samples with those from the other; missing with one sample
-data/rerun_steps     | steps  | 0    | inf | 0  | steps of worlds besides training and evaluation so far: re-rollouts, other policies' data, the look at the start
+data/rerun_steps     | steps  | 0    | inf | 0  | steps of worlds besides training and evaluation so far: copies in re-rollouts, other policies' data, a batch that was taken over, the look at the start
+data/env_steps_taken_over | steps | 0 | inf | 0 | fine-tuning with `fixed_from`: steps of the batch that another run collected; part of data/rerun_steps, in the row in which it is taken over
 data/rerun_bias      | return | 0    | inf | 0  | re-rollouts: most that cutting them can have cost a return, gamma^cut times the largest value there can be
 data/rerun_cut       | share  | 0    | 1   | 0  | re-rollouts: share that was not over when it was cut
 data/transitions     | rows   | 0    | inf | 0  | rows that advantages were estimated from, those of other policies' data included

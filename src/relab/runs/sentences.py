@@ -9,6 +9,7 @@ import numpy as np
 from relab.base.text import number
 from relab.record import glossary
 from relab.runs.course import RETURNS
+from relab.runs.models import model_sentence
 from relab.runs.values import fit_sentence
 from relab.runs.verdict import FEWEST, KEPT_HALF, LITTLE, Verdict, base_of
 from relab.stats import SeedMean, mean_over_seeds
@@ -22,6 +23,8 @@ def sentence(v: Verdict) -> str:
         return _broken(v)
     if v.kind == "fit":
         return fit_sentence(v.fit)
+    if v.kind == "model":
+        return model_sentence(v.model)
     if v.kind == "unjudged":
         return "Not judged, no return was logged"
     if v.share:
@@ -222,7 +225,8 @@ COUNTED = {
     "hardly": "hardly learned", "top": "at the top throughout", "part": "learned and lost part of it",
     "lost": "learned and lost it", "unstable": "unstable", "fell": "fell below their start", "gained": "gained, not far beyond the noise",
     "not": "did not learn", "flat": "no gain beyond the noise", "unclear": "too noisy to tell", "worse": "worse than random", "broken": "broke",
-    "short": "too short to tell", "unjudged": "not judged", "fit": "critic alone", "none": "no result",
+    "short": "too short to tell", "unjudged": "not judged", "fit": "critic alone",
+    "model": "world model alone", "none": "no result",
 }  # fmt: skip
 
 

@@ -31,6 +31,7 @@ from relab.runs.course import Course, course_of, course_on
 from relab.runs.course import is_return as is_return
 from relab.runs.apart import clearly, error_of, half_width, pooled, steadied
 from relab.runs.fall import RECENT, Fall, crossing, dipped, fall_of
+from relab.runs.models import ModelFit, learns_model, model_of
 from relab.runs.values import Fit, fit_of, fits_values
 from relab.runs.yardstick import Yardstick, yardstick_of
 
@@ -58,7 +59,7 @@ class Rise:
 @dataclass(frozen=True)
 class Verdict:
     """kind: learned, gained, top, part, lost, fell, unstable, flat, not, worse, unclear, broken, short, unjudged, fit (a critic
-    alone) or none.
+    alone), model (a world model alone) or none.
 
     `points` are what it was judged by, and the last of them is the outcome: none where it was not judged.
     """
@@ -80,6 +81,7 @@ class Verdict:
     near_random: bool = False  # its second half stays there
     hardly: bool = False  # for which alone it is said not to have learned
     fit: Fit | None = None  # of a run in which a critic alone learned
+    model: ModelFit | None = None  # of a run in which a world model alone learned
 
     @property
     def final(self) -> float:
@@ -94,6 +96,8 @@ class Verdict:
             return self.best is not None and self.final - base >= KEPT_HALF * (self.best.mean - base)
         if self.kind == "fit":
             return self.fit is not None and self.fit.useful
+        if self.kind == "model":
+            return self.model is not None and self.model.useful
         if self.kind == "fell":
             return self.random is not None and above(steadied(self.points)[-1], self.random)
         return self.kind in ("learned", "part", "top", "gained") or (self.kind == "flat" and self.random is not None)
@@ -123,6 +127,8 @@ def verdict_of(run: History) -> Verdict:
     course = course_of(run)
     if fits_values(run):
         return Verdict("fit", course.metric, course.points, fit=fit_of(run))
+    if learns_model(run):
+        return Verdict("model", course.metric, course.points, model=model_of(run))
     if not course.points:
         return Verdict("none")
     if not is_return(course.metric):  # a loss that falls is no policy that learned

@@ -379,7 +379,9 @@ class Trainer:
     def end(self, status: str, why: str) -> Ending:
         elapsed = time.perf_counter() - self.began
         self.note_profile(self.profile.finish(self.folder))
-        self.record.update_meta(status=status, why=why, step=self.step)
+        counts = self.state.counts
+        steps = counts.env_steps + counts.rerun_steps + self.progress.eval_steps  # with the last evaluation
+        self.record.update_meta(status=status, why=why, step=self.step, sim_steps=steps)
         run = self.folder
         judged = "best" if self.progress.best else "latest"  # without a return there is no best
         trust = registry.trust_word(self.cfg.env.name, self.cfg.algo.name)

@@ -358,6 +358,12 @@ class Data:
             store.forget(min((each[name] for each in oldest if name in each), default=store.written))
 
 
+def changed(folder: Path, sums: Mapping[str, int]) -> list[str]:
+    """Files whose CRC is not the one that a checkpoint has of them (`Data.sums`)."""
+    files = {number: own(folder, f"{number}.rows") for number in sums}
+    return [path.name for number, path in files.items() if zlib.crc32(path.read_bytes()) != sums[number]]
+
+
 def read(folder: Path) -> dict[str, np.ndarray]:
     """Every slot that is left of a stored replay, by field: [slots, columns, ...]. For other programs and data sets."""
     described = json.loads(limits.read_bytes(own(folder, FIELDS), limits.SETTINGS))

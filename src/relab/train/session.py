@@ -165,7 +165,8 @@ def begin_with(trainer: Trainer, inherited: Inherited) -> None:
         weights.put(trainer.algo, trainer.state, inherited)
     with trainer.usage.timed("save_s"):
         trainer.save()
-    trainer.screen.note(f"  {inherited.line()}")
+    then = getattr(trainer.algo, "begins", lambda cfg: "")(trainer.cfg.algo)  # optional in the contract
+    trainer.screen.note(f"  {inherited.line()}{f'; then {then}' if then else ''}")
 
 
 # ---- Going on
@@ -347,6 +348,15 @@ def check_agent(cfg: RunConfig, env: Any, runs: Path = Path("runs")) -> None:
     if cfg.record is not None and cfg.record.pictures:
         registry.load(ALBUM).check(cfg, env, agent)
     getattr(algo, "check", lambda setup: None)(setup_of(cfg, env, runs))  # optional in the contract
+
+
+def check_start(cfg: RunConfig) -> None:
+    """ConfigError where an algorithm that begins with a policy is given none: a fresh one acts at random."""
+    needed = getattr(cfg.algo, "NEEDS_START", "")  # optional in the contract
+    shelf = sorted(path.parent.name for path in weights.SHELF.glob("*/meta.json"))
+    layers.require(not needed or cfg.start_from is not None, f"`start_from` must name {needed}, but is null for"
+                   f" {cfg.env.name}; give start_from=RUN (or RUN@best, RUN@STEP), a run of `relab train ppo"
+                   f" env={cfg.env.name}`, say; relab itself brings policies for {', '.join(shelf)}")  # fmt: skip
 
 
 def check_device(device: str) -> None:

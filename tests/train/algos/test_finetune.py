@@ -12,15 +12,17 @@ from typing import Any
 import numpy as np
 import pytest
 
+from relab import cli
 from relab.base.jsonl import read_jsonl
 from relab.base.streams import world_seeds
+from relab.config import layers
 from relab.config.base import ConfigError
 from relab.config.finetune import FineTune
 from relab.train import checkpoint, session, telling
 from relab.train.algos import finetune
 from relab.train.algos.finetune import equations, estimates, gathering, rerollout
 from relab.train.check_algo import check_algo
-from relab.train.contract import Setup, Stopwatch
+from relab.train.contract import DivergedError, Setup, Stopwatch
 from relab.train.envs.base import Worlds
 from relab.train.envs.ladder import Both, Discount
 from relab.train.envs.pendulum import Pendulum
@@ -268,11 +270,91 @@ def test_another_run_takes_a_fixed_batch_over(tmp_path: Path) -> None:
     assert rows[0] == rows[1]
     last = read_jsonl(tmp_path / "second" / "metrics.jsonl")[0][-1]
     assert last["data/env_steps"] == 0
+    rows = read_jsonl(tmp_path / "second" / "metrics.jsonl")[0]
+    assert rows[0]["data/env_steps_taken_over"] == 8 * 8, "another run has paid for it"
+    assert rows[0]["data/rerun_steps"] == 8 * 8 + 8 * 8 * 2 * 2, "episodes of `both` have one step"
     with pytest.raises(ConfigError, match="must be as large as this run's"):
         run(tmp_path / "third", **{**second, "algo__envs": "4"}, algo__fixed_from="first")
 
 
+def flipped(content: bytes) -> bytes:
+    return content[:40] + bytes([content[40] ^ 1]) + content[41:]
+
+
+@pytest.mark.parametrize(
+    ("file", "damage", "words"),
+    [
+        ("00000000.rows", flipped, "00000000.rows of .* was changed since"),
+        ("00000000.rows", lambda content: b"", r"first \(finished\) ended before it had one"),
+        ("fields.json", lambda content: b"{", "cannot be read: JSONDecodeError"),
+        ("fields.json", lambda content: b"{}", "cannot be read: KeyError"),
+        ("fields.json", lambda content: content.replace(b"<f4", b"|O"), "cannot be read"),
+    ],
+)
+def test_a_batch_that_is_not_as_its_run_wrote_it_is_refused(tmp_path: Path, file: str, damage: Any, words: str) -> None:
+    run(tmp_path / "first", **{**SMALL, **FIXED, "algo__advantage": "mc", "total_steps": "1"})
+    place = tmp_path / "first" / "data" / "fixed" / file
+    place.write_bytes(damage(place.read_bytes()))
+    with pytest.raises(ConfigError, match=words):
+        run(tmp_path / "b", **{**SMALL, **FIXED, "algo__advantage": "mc", "algo__fixed_from": "first"})
+
+
+def test_numbers_that_no_world_gives_are_refused() -> None:
+    rows = {name: np.zeros((2, 3), np.float32) for name in gathering.COLUMNS}
+    rows["logp"][0, 0] = np.nan
+    with pytest.raises(ConfigError, match="finite numbers, but its logp do not"):
+        gathering.check_numbers(Path("a"), rows)
+
+
+def test_a_fit_of_iql_that_diverges_is_no_fit() -> None:
+    """Its least held-out error was infinite, untrained networks were kept, and the policy learned from them."""
+    s = state_of(Both(), data="fixed", update="awr", advantage="iql", fit_epochs=3, fit_lr=0.9)
+    s.cfg = replace(s.cfg, fit_lr=1e30)
+    with pytest.raises(DivergedError, match=r"the fit of Q and V diverged: .*lower `fit_lr` \(now 1e\+30\)"):
+        estimates.by_iql(s, gathered(s))
+
+
+def test_a_warmup_that_never_ends_is_refused() -> None:
+    cfg = FineTune(envs=16, steps=4, minibatches=2, hidden=(8,), warmup=10)
+    with pytest.raises(ConfigError, match="the policy must learn after `warmup`, but that is 10 of 10 iterations"):
+        finetune.check(Setup(Both(), cfg, 3, 10))
+
+
+def test_copies_are_counted_and_idle_slots_are_not() -> None:
+    """5 states x 2 x 2 copies of one step each, in 16 slots: 20 steps, though 16 + 16 worlds were stepped."""
+    s = state_of(Both(), advantage="rerollout", mc_samples=2, states=5, slots=16)
+    estimates.by_rerollout(s, gathered(s))
+    assert (s.counts.rerun_steps, s.rerun_worlds.sim_steps) == (20, 32)  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("algo", ["finetune", "critic"])
+def test_without_a_policy_to_begin_with_it_is_refused(
+    algo: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert cli.main(["train", algo, "env=cartpole"]) == 64
+    said = " ".join(capsys.readouterr().err.split())
+    assert "`start_from` must name the policy" in said
+    assert "relab itself brings policies for pickcube, pickcube-gantry" in said
+    assert not (tmp_path / "runs").exists()
+    made = layers.resolve([layers.Layer("command line", {"algo": algo, "env": "cartpole"})]).config
+    assert made.total_steps <= 30, "iterations"
+
+
 # ---- Starts
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"log_std": -2.0}, "log_std is set to -2, the critic begins anew"),
+        ({"critic": "start"}, "log_std stays as it was left, the critic is that of the start"),
+        ({"critic_from": "runs/v"}, "log_std stays as it was left, the critic is that of runs/v"),
+        ({"advantage": "rerollout"}, "log_std stays as it was left, there is no critic"),
+    ],
+)
+def test_the_start_line_says_what_becomes_of_its_weights(settings: dict[str, Any], said: str) -> None:
+    assert finetune.begins(FineTune(**settings)) == said
 
 
 def test_critic_and_noise_of_the_start(tmp_path: Path) -> None:
@@ -328,6 +410,18 @@ def test_a_solved_start_is_refused_unless_it_is_wanted(monkeypatch: pytest.Monke
         ({"expectile": 1.0}, "expectile"),
         ({"advantage": "rerollout", "antithetic": True, "mc_samples": 3}, "use an even number"),
         ({"antithetic": True}, "use advantage=rerollout"),
+        ({"beta": 0.5, "cap": 5.0}, r"AWR alone read `beta`, `cap`, but .* leave them out, or use update=awr"),
+        ({"cut": 10}, "re-rollouts alone read `cut`, but .* use advantage=rerollout"),
+        ({"expectile": 0.8}, "IQL alone read `expectile`, but .* use advantage=iql"),
+        ({"critic": "start", "critic_from": "a"}, "two critics to begin with"),
+        ({"update": "awr", "cap": 0.5}, r"an average action weighs exp\(0\) = 1, but got cap = 0.5"),
+        ({"update": "awr", "cap": 1e38}, "cap"),
+        ({"reward_scale": 1e300}, "reward_scale"),
+        ({"log_std": 100.0, "log_std_max": 200.0}, "log_std"),
+        ({"epochs": 10**9}, "epochs"),
+        ({"advantage": "rerollout", "mc_samples": 10**9}, "at most 50,000,000 copies, but .* 5,000,000,000,000; use"),
+        ({"data": "fixed", "update": "awr", "advantage": "iql", "data_episodes": 10**9}, "data_episodes"),
+        ({"data": "fixed", "update": "awr", "advantage": "iql", "fit_lr": 1e30}, "fit_lr"),
     ],
 )
 def test_what_makes_no_sense_together_is_refused_with_the_remedy(settings: dict[str, Any], words: str) -> None:

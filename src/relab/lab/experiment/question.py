@@ -18,6 +18,7 @@ from relab.config.coerce import coerce
 from relab.lab.execute import where as places
 from relab.lab.execute.where import HERE, Where
 from relab.lab.experiment import template, watcher
+from relab.lab.measured import Measured, in_order
 
 INSTEAD = {"vary"}  # another way to write `variants`
 EACH = "each"  # looks one by one
@@ -25,7 +26,7 @@ NOT_ASKED = ("seeds", "log", "look_every", "execute")  # may change without maki
 
 
 @dataclass(frozen=True)
-class Experiment:
+class Experiment(Measured):
     """A question, declared before its runs."""
 
     question: str
@@ -35,12 +36,6 @@ class Experiment:
     command: tuple[str, ...] = ()  # a foreign program's words with {placeholders}; empty: relab's own trainer
     resume: bool = False  # the command itself goes on from what is in its {run} folder
     resume_command: tuple[str, ...] = ()  # what continues a run that was cut short
-    metric: str = "eval/return_det"
-    at: str = "final"  # final | mean_last_m | first_step_reaching | success_rate
-    last: int = 3  # m of mean_last_m
-    level: float | None = None  # of first_step_reaching
-    direction: str = "higher"  # higher | lower: which is better
-    smallest_effect: float = 0.0  # in the metric's unit: smaller differences do not matter
     paired: bool = False  # differences within seeds
     budget: int | None = None  # total_steps of relab's trainer, {budget} of a command
     seeds: tuple[int, ...] = (0, 1, 2, 3, 4)
@@ -62,7 +57,8 @@ class Experiment:
 
     def to_dict(self) -> Document:
         """As plain values for experiment.yaml; what was left out and means nothing is left out."""
-        values = {k: list(v) if isinstance(v, tuple) else v for k, v in asdict(self).items()}
+        plain = asdict(self)
+        values = {k: list(plain[k]) if isinstance(plain[k], tuple) else plain[k] for k in in_order(Experiment)}
         values |= {key: template.join(values[key]) for key in template.COMMANDS}
         values["execute"] = self.execute.to_dict()
         unsaid = {"execute": {}, "resume": False, "looks": [], "stop_on": [], "look_every": Experiment.look_every}
@@ -162,12 +158,8 @@ def looks_of(value: Any, seeds: tuple[int, ...], said: bool) -> tuple[tuple[int,
 
 def check(e: Experiment, path: Path) -> None:
     require(len(e.variants) >= 2, f"{path} needs at least two variants, but has {', '.join(e.variants)}")
-    require(e.at in outcomes.AT, f"`at` must be one of {', '.join(outcomes.AT)}, but got {e.at!r}")
-    require(e.direction in outcomes.DIRECTIONS, f"`direction` must be higher or lower, but got {e.direction!r}")
-    require(e.smallest_effect >= 0, f"`smallest_effect` must be at least 0, but got {e.smallest_effect}")
-    require(e.at != "first_step_reaching" or e.level is not None, "`at: first_step_reaching` needs a `level`")
+    e.check_measure()
     require(e.look_every > 0, f"`look_every` must be a number of seconds above 0, but got {e.look_every}")
-    require(e.last >= 1, f"`last` must be at least 1, but got {e.last}")
     allowed = outcomes.PAIRED
     require(not e.paired or e.at in allowed, f"`paired` goes with at: {' or '.join(allowed)}, but `at` is {e.at}")
     check_budget(e)

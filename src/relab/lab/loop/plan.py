@@ -21,7 +21,6 @@ from relab.base import limits
 from relab.base.documents import Document, Settings
 from relab.base.near import hint
 from relab.base.numbers import is_finite, is_number
-from relab.comparison import outcomes
 from relab.config import layers
 from relab.config.base import require, require_range
 from relab.config.coerce import coerce
@@ -29,6 +28,7 @@ from relab.lab.experiment import template, watcher
 from relab.lab.experiment.question import Experiment, check_budget
 from relab.lab.loop import policy as policies
 from relab.lab.loop.policy import Policy
+from relab.lab.measured import Measured, in_order
 
 FILE = "loop.yaml"
 SAMPLERS = ("auto", "sobol", "random", "optuna")
@@ -57,7 +57,7 @@ class Seeds:
 
 
 @dataclass(frozen=True)
-class Loop:
+class Loop(Measured):
     """Propose, check, run, judge, keep or drop, again."""
 
     question: str
@@ -67,12 +67,6 @@ class Loop:
     evaluate: tuple[str, ...] = ()  # a foreign program that judges a finished {run} on the hidden {seed}
     resume: bool = False
     resume_command: tuple[str, ...] = ()
-    metric: str = "eval/return_det"
-    at: str = "final"
-    last: int = 3
-    level: float | None = None
-    direction: str = "higher"
-    smallest_effect: float = 0.0
     range: tuple[float, float] | None = None  # what the metric can be at all
     budget: int | None = None
     seeds: Seeds = Seeds()
@@ -101,10 +95,6 @@ class Loop:
             return "evaluate" if self.evaluate else "record"
         return "hidden" if self.at == "final" and self.metric in HIDDEN else "record"
 
-    @property
-    def sign(self) -> int:
-        return outcomes.sign_of(self.at, self.direction)
-
     def experiment(self, variants: Mapping[str, Settings]) -> Experiment:
         """Its configs as the variants of an experiment: what runs, resumes and is read is the same."""
         shared = {each.name for each in fields(Experiment)} & {each.name for each in fields(Loop)} - {"seeds"}
@@ -112,7 +102,7 @@ class Loop:
 
     def to_dict(self) -> Document:
         """As plain values for loop.yaml."""
-        values: Document = {each.name: getattr(self, each.name) for each in fields(self)}
+        values: Document = {name: getattr(self, name) for name in in_order(Loop)}
         values |= {key: template.join(values[key]) for key in (*template.COMMANDS, "evaluate")}
         values |= {"policy": self.policy.to_dict(), "seeds": vars(self.seeds).copy()}
         values |= {key: list(value) for key, value in values.items() if isinstance(value, tuple)}
@@ -188,15 +178,11 @@ def range_of(value: Any) -> tuple[float, float] | None:
 
 
 def check(x: Loop, path: Path) -> None:
-    require(x.at in outcomes.AT, f"`at` must be one of {', '.join(outcomes.AT)}, but got {x.at!r}")
-    require(x.direction in outcomes.DIRECTIONS, f"`direction` must be higher or lower, but got {x.direction!r}")
-    require(x.at != "first_step_reaching" or x.level is not None, "`at: first_step_reaching` needs a `level`")
+    x.check_measure()
     check_finite(x)
-    require_range("smallest_effect", x.smallest_effect, 0)
     require_range("error", x.error, 0, 0.5, open_="low")
     require_range("proposals", x.proposals, 1, 1000)
     require_range("hidden", x.hidden, 2, limits.EPISODES)
-    require_range("last", x.last, 1)
     require_range("at_once", x.at_once, 1)
     for key, value, known in (("sampler", x.sampler, SAMPLERS), ("save_strategy", x.save_strategy, SAVES),
                               ("resume_mode", x.resume_mode, ("fresh", "continue"))):  # fmt: skip

@@ -10,7 +10,7 @@ from typing import Any
 
 from relab.base.documents import Document, Settings
 from relab.base.jsonl import write_atomic
-from relab.comparison import answer, outcomes
+from relab.comparison import answer
 from relab.config import layers
 from relab.config.base import require
 from relab.config.coerce import coerce
@@ -19,6 +19,7 @@ from relab.lab.execute.where import HERE, Where
 from relab.lab.experiment import template
 from relab.lab.experiment.cells import check_same, check_seeds
 from relab.lab.experiment.question import Experiment, check_budget, fields_of
+from relab.lab.measured import Measured, in_order
 from relab.lab.sweep import axis, expression, names
 from relab.lab.sweep import points as chosen
 from relab.lab.sweep.axis import Axis
@@ -39,7 +40,7 @@ class Racing:
 
 
 @dataclass(frozen=True)
-class Sweep:
+class Sweep(Measured):
     """Many configs, each over seeds, and one number per run."""
 
     question: str
@@ -52,12 +53,6 @@ class Sweep:
     trials: int | None = None  # points of random, sobol and optuna
     sampler_seed: int = 0  # of random, sobol and optuna
     constraints: tuple[str, ...] = ()  # such as "lr * epochs <= 0.01"
-    metric: str = "eval/return_det"
-    at: str = "final"
-    last: int = 3
-    level: float | None = None
-    direction: str = "higher"
-    smallest_effect: float = 0.0
     budget: int | None = None
     seeds: tuple[int, ...] = (0, 1, 2, 3, 4)
     racing: Racing | None = None
@@ -105,7 +100,7 @@ class Sweep:
         return {k: v for k, v in values.items() if v not in (None, "", [], {}) and (k != "resume" or v)}
 
 
-KEYS_IN_ORDER = tuple(each.name for each in fields(Sweep))
+KEYS_IN_ORDER = tuple(in_order(Sweep))
 KEYS = set(KEYS_IN_ORDER)
 
 
@@ -154,11 +149,7 @@ def texts(value: Any) -> tuple[str, ...]:
 
 def check(s: Sweep, path: Path) -> None:
     require(s.method in METHODS, f"`method` must be one of {', '.join(METHODS)}, but got {s.method!r}")
-    require(s.at in outcomes.AT, f"`at` must be one of {', '.join(outcomes.AT)}, but got {s.at!r}")
-    require(s.direction in outcomes.DIRECTIONS, f"`direction` must be higher or lower, but got {s.direction!r}")
-    require(s.smallest_effect >= 0, f"`smallest_effect` must be at least 0, but got {s.smallest_effect}")
-    require(s.at != "first_step_reaching" or s.level is not None, "`at: first_step_reaching` needs a `level`")
-    require(s.last >= 1, f"`last` must be at least 1, but got {s.last}")
+    s.check_measure()
     require(s.confirm >= 0, f"`confirm` must be a number of fresh seeds, 0 for none, but got {s.confirm}")
     high = [seed for seed in s.seeds if FRESH <= seed < FRESH + max(s.confirm, 1000)]
     require(not high, f"seeds from {FRESH} on are kept for the confirmation, but `seeds` has {high[:3]}")

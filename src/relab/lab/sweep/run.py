@@ -134,7 +134,6 @@ def failed(s: Sweeping, waiting: dict[int, Point]) -> int:
 
 def worth(s: Sweeping, trial: str) -> float | None:
     """A trial's score among all, in the metric's own sign."""
-    from relab.comparison.outcomes import sign_of
 
     scores = trials.scores(s.plan, trials.outcomes(s, s.ledger.points, s.plan.seeds))
-    return sign_of(s.plan.at, s.plan.direction) * scores[trial] if trial in scores else None
+    return s.plan.sign * scores[trial] if trial in scores else None

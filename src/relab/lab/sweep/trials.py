@@ -19,7 +19,7 @@ import numpy as np
 
 from relab.base.documents import Document
 from relab.base.jsonl import RecordError, encode, read_json, write_atomic
-from relab.comparison.outcomes import Outcome, sign_of
+from relab.comparison.outcomes import Outcome
 from relab.comparison.task import bounds_at
 from relab.lab.experiment import cells as runs
 from relab.lab.experiment.cells import Cell
@@ -140,7 +140,7 @@ def scores(s: Sweep, by_trial: dict[str, list[Outcome]]) -> dict[str, float]:
 
 def filled(s: Sweep, by_trial: dict[str, list[Outcome]]) -> dict[str, list[float]]:
     """Each run's number, higher is better; the worst of all for a run that has none or never reached the level."""
-    sign = sign_of(s.at, s.direction)
+    sign = s.sign
     worst = min((sign * x.value for group in by_trial.values() for x in group if math.isfinite(x.value)),
                 default=math.nan)  # fmt: skip
     return {trial: [sign * x.value if math.isfinite(x.value) and x.reached else worst for x in group]

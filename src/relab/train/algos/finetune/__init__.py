@@ -33,6 +33,9 @@ def check(setup: Setup) -> None:
     grows = cfg.advantage == "rerollout" and getattr(setup.env, "grows", False)
     require(cfg.data == "online" or not grows, f"a fixed batch of re-rollouts keeps the worlds themselves, but a"
             f" snapshot of {spec.env} is its actions so far and grows; use data=online")  # fmt: skip
+    require(cfg.warmup < setup.total, f"the policy must learn after `warmup`, but that is {cfg.warmup:,} of"
+            f" {setup.total:,} iterations (`total_steps`); use fewer, or fit the critic alone (relab train"
+            " critic)")  # fmt: skip
     starting.others(setup)
     if cfg.advantage == "rerollout":
         rerollout.check_snapshots(setup.env)
@@ -49,6 +52,14 @@ def init(setup: Setup) -> State:
         state.kept = setup.data.replay(gathering.NAME, rows, cfg.batch, cfg.envs)
     starting.begin(state, setup)
     return state
+
+
+def begins(cfg: FineTune) -> str:
+    """What becomes of a start's weights, for the screen."""
+    noise = "log_std stays as it was left" if cfg.log_std is None else f"log_std is set to {cfg.log_std:g}"
+    whose = f"the critic is that of {cfg.critic_from or 'the start'}"
+    whose = "the critic begins anew" if cfg.critic == "reset" and cfg.critic_from is None else whose
+    return f"{noise}, {whose if cfg.learns_critic else 'there is no critic'}"
 
 
 def follow_weights(s: State) -> None:
@@ -81,7 +92,8 @@ def gather(s: State) -> tuple[bool, dict[str, float]]:
         return False, {}
     if cfg.fixed_from is not None:
         s.batch = starting.fixed_batch(s)
-        metrics = {}
+        s.counts.rerun_steps += s.batch.reward.size  # somebody has stepped those worlds
+        metrics = {"data/env_steps_taken_over": float(s.batch.reward.size)}
     else:
         s.batch = gathering.gather(p.worlds, p.agent, p.traj, p.cursor, cfg.advantage == "rerollout")
         metrics = ppo.count(p)

@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 
 from relab.base.streams import world_seeds
-from relab.config.base import require
-from relab.train import replay, rollout
+from relab.config.base import ConfigError, require
+from relab.record.run_folder import read_meta
+from relab.train import checkpoint, replay, rollout
 from relab.train.envs.base import Env, Worlds
 from relab.train.rollout import Policy, Trajectory
 
@@ -119,7 +120,7 @@ def of_run(folder: Path, like: replay.Replay) -> Gathered:
     """The fixed batch of another run; ConfigError where it is not one of the same kind."""
     where = folder / "data" / NAME
     require(where.is_dir(), f"`fixed_from` must name a run with a fixed batch (data=fixed), but {folder} has none")
-    rows = replay.read(where)
+    rows = sound_rows(folder, where)
     wanted, there = set(like.dtype.names or ()), set(rows)
     require(wanted <= there, f"the batch of {folder} must have the fields of this run, but lacks"
             f" {', '.join(sorted(wanted - there))}; only advantage=rerollout keeps the worlds themselves")  # fmt: skip
@@ -127,4 +128,29 @@ def of_run(folder: Path, like: replay.Replay) -> Gathered:
         shape, ours = rows[name].shape, (like.slots, *like.dtype[name].shape)
         require(shape == ours, f"the batch of {folder} must be as large as this run's, but its {name} is {shape}, not"
                 f" {ours}; use its environment, `envs` and `steps`")  # fmt: skip
+    check_numbers(folder, rows)
     return from_rows(rows)
+
+
+def sound_rows(folder: Path, where: Path) -> dict[str, np.ndarray]:
+    """What another run has written, as it has written it: by the checksums of its last checkpoint."""
+    try:
+        rows, status = replay.read(where), read_meta(folder).get("status")
+        root = folder / "checkpoints"
+        sums = checkpoint.read_progress(root, checkpoint.steps(root)[-1]).get("data_sums") or {}
+        changed = replay.changed(where, sums.get(NAME) or {})
+    except (ValueError, TypeError, LookupError, AttributeError, MemoryError, OverflowError, OSError) as error:
+        raise ConfigError(f"the batch of `fixed_from`, {where}, cannot be read: {type(error).__name__}"
+                          f" {error!s:.200}; take another run's") from None  # fmt: skip
+    require(all(len(x) for x in rows.values()) and bool(rows), f"`fixed_from` must name a run with a fixed batch, but"
+            f" {folder} ({status}) ended before it had one; run it anew with settings that work")  # fmt: skip
+    require(not changed, f"the batch of `fixed_from` must be as its run wrote it, but {', '.join(changed)} of {where}"
+            " was changed since (its checksum is another); put the file back, or take another run's")  # fmt: skip
+    return rows
+
+
+def check_numbers(folder: Path, rows: Mapping[str, np.ndarray]) -> None:
+    """ConfigError where a batch holds what no world gives."""
+    bad = [name for name in COLUMNS if rows[name].dtype.kind == "f" and not np.isfinite(rows[name]).all()]
+    require(not bad, f"the batch of {folder} must hold finite numbers, but its {' and '.join(bad)} do not; take another"
+            " run's")  # fmt: skip

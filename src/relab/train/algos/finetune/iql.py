@@ -18,12 +18,14 @@ from torch import Tensor
 from relab.config.finetune import FineTune
 from relab.train.algos.finetune import equations
 from relab.train.algos.finetune.gathering import Gathered
+from relab.train.contract import DivergedError
 from relab.train.nets import networks
 from relab.train.nets.heads import Head
 from relab.train.nets.mlps import Adam, follow
 from relab.train.nets.networks import Params, mlp_shapes, orthogonal
 
 HELD_OUT = 0.1  # share of the worlds
+FAR = 100.0  # times the error before any fit, or the mean squared return: what ends so high is no fit
 SLOW = 0.005  # how far the slow copies follow at each step
 
 
@@ -118,6 +120,8 @@ def fit(batches: Sequence[Gathered], judged: Gathered, head: Head, cfg: FineTune
     rows, apart = rows_of(batches, head, cfg, held_out=False), rows_of(batches, head, cfg, held_out=True)
     critics = Critics(rows.obs.shape[1], rows.action.shape[1], cfg, draw)
     n, best, best_at, kept = len(rows.obs), np.inf, 0, critics.weights()
+    with torch.no_grad():
+        begun = float(critics.losses(apart)[1])
     parts = max(1, round(n / cfg.fit_minibatch))
     for epoch in range(1, cfg.fit_epochs + 1):
         for index in np.array_split(draw.permutation(n), parts):
@@ -129,6 +133,10 @@ def fit(batches: Sequence[Gathered], judged: Gathered, head: Head, cfg: FineTune
             kept = critics.weights()
         elif epoch - best_at >= cfg.patience:
             break
+    if not best < FAR * max(begun, float(apart.total.square().mean()), 1e-9):
+        raise DivergedError(f"the fit of Q and V diverged: their least held-out error is {best:.3g} after"
+                            f" {cfg.fit_epochs} passes, and was {begun:.3g} before the first; lower `fit_lr` (now"
+                            f" {cfg.fit_lr:g})")  # fmt: skip
     critics.load(kept)
     T, B = judged.shape
     obs = torch.from_numpy(judged.obs.reshape(T * B, -1))

@@ -33,7 +33,7 @@ class Reruns(NamedTuple):
     q_SN: np.ndarray
     v_SN: np.ndarray
     cut: float  # share of the copies that were not over when they were cut
-    sim_steps: int
+    sim_steps: int  # of copies
 
 
 class Ways(NamedTuple):
@@ -80,13 +80,12 @@ def reruns(
 ) -> Reruns:
     """`snaps`: rows of Worlds.snapshot, one a state; `action_S`: what was done there, in the environment's units."""
     copies = plan(len(action_S), n, ways, draw)
-    before = worlds.sim_steps
     slots = Slots(worlds, snaps, copies)
     while slots.busy.any():
         slots.step(policy, action_S, gamma, cut)
         tell("re-rollouts", slots.waiting - int(slots.busy.sum()), len(copies.state_J))
     total = slots.total.reshape(len(action_S), 2, n)
-    return Reruns(total[:, 0], total[:, 1], float(slots.cut.mean()), worlds.sim_steps - before)
+    return Reruns(total[:, 0], total[:, 1], float(slots.cut.mean()), slots.steps)
 
 
 class Slots:
@@ -96,6 +95,7 @@ class Slots:
         self.worlds, self.snaps, self.copies = worlds, snaps, copies
         J = len(copies.state_J)
         self.total, self.cut, self.waiting = np.zeros(J), np.zeros(J, bool), 0
+        self.steps = 0  # of copies; a slot that has none is stepped along, and not counted
         self.copy_N, self.age_N = np.zeros(worlds.n, np.int64), np.zeros(worlds.n, np.int64)
         self.noise_N, self.busy = np.zeros(worlds.n, np.uint64), np.zeros(worlds.n, bool)
         self.fill(np.arange(worlds.n))
@@ -122,6 +122,7 @@ class Slots:
         action[first] = action_S[self.copies.state_J[copy[first]]]
         step = self.worlds.step(action.reshape(self.worlds.action_shape))
         busy = np.flatnonzero(self.busy)
+        self.steps += len(busy)
         self.total[copy[busy]] += gamma ** self.age_N[busy] * step.reward[busy, 0]
         self.age_N += 1
         ended = (step.terminated | step.truncated)[:, 0]
