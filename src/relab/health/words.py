@@ -109,7 +109,7 @@ def verdict_words() -> Words:
     from relab.runs.verdict_words import MEANS
 
     return [(word, partial(str, f"{said} (verdict about a run): {MEANS[kind]}"))
-            for kind, said in COUNTED.items() for word in dict.fromkeys((kind, said))]  # fmt: skip
+            for kind, said in COUNTED.items() if kind in MEANS for word in dict.fromkeys((kind, said))]  # fmt: skip
 
 
 def rule_words() -> Words:

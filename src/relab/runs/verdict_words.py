@@ -20,6 +20,7 @@ MEANS = {
     "gained": "it is better than random, and ends above its first value, beyond the noise but not far",
     "fell": "it was better than random at its first value, and ends below that, beyond the noise",
     "fit": "a critic alone was fitted, no policy was trained: it is not judged by a return",
+    "model": "a world model learned alone, no policy was trained: it is judged by the model, not by a return",
     "unclear": "its points are too few or too noisy to tell whether it learned",
     "worse": "its last two points lie clearly below what a random policy earns (rule worse-than-random)",
     "broken": "the return is not a number at its end",
