@@ -8,7 +8,7 @@ import pytest
 import syntax
 
 SRC = Path(__file__).parents[1] / "src" / "relab"
-EMPTY = {"found", "asked", "told", "given"}
+EMPTY = {"found", "asked", "told", "given", "it"}
 
 
 def empty_names(module: ast.Module) -> list[tuple[int, str]]:
@@ -27,7 +27,7 @@ def test_no_name_says_nothing():
     assert empty == {}, "say what the thing is: rows, settings, match, verdict ..."
 
 
-@pytest.mark.parametrize("text", ["found = 1", "def f(asked): ...", "x.told", "f(given=1)", "def found(): ..."])
+@pytest.mark.parametrize("text", ["found = 1", "def f(asked): ...", "x.told", "f(given=1)", "def found(): ...", "it = 1"])
 def test_each_kind_of_name_is_seen(text):
     assert len(empty_names(ast.parse(text))) == 1
 

@@ -371,8 +371,9 @@
   relab.chart = (figure) => { const made = new Chart(figure); relab.charts.push(made); return made; };
   relab.again = () => relab.charts.forEach((chart) => (chart.visible ? chart.load() : (chart.stale = true)));
   relab.zoom = (from, to) => {
+    [from, to] = [from, to].map((end) => (end === null ? null : +end.toPrecision(8)));  // as the address has it
     Object.assign(relab.view, { from, to });
-    relab.set({ from: from === null ? null : +from.toPrecision(8), to: to === null ? null : +to.toPrecision(8) });
+    relab.set({ from, to });
     const reset = $("#reset");
     if (reset) reset.hidden = from === null;
     for (const chart of relab.charts) if (chart.plot) chart.plot.redraw(false, true), chart.plot.setScale("x", { min: from ?? chart.data.span[0], max: to ?? chart.data.span[1] });
