@@ -267,3 +267,9 @@ def test_next_does_not_deny_the_finding_that_says_why():
     assert "the log does not hold a setting that mends steps-too-large (lr lower" in why
     calm = proposed(swinging("calm"))
     assert "no finding says why: evaluate more often near its end, or run another seed before" in calm  # it has no seed
+
+
+def test_evaluations_without_episodes_are_no_means_of_rows():
+    at = (np.arange(1, 13) * 3000, np.linspace(266, 150, 12))
+    view = made({"eval/return_det": at, "return/mean": RISE}, PPO, CARTPOLE)
+    assert view.evidence(view.course()).formula.startswith("evaluations without their episodes, last ± ")

@@ -437,7 +437,7 @@ def test_an_answer_is_short_and_says_apart_what_its_numbers_are(tmp_path):
 
 
 def test_every_verdict_has_words():
-    assert set(words.VERDICTS) == set(sentences._COUNTED)
+    assert set(words.VERDICTS) == set(sentences.COUNTED)
 
 
 @pytest.mark.parametrize(("done", "total", "text"), [

@@ -8,10 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from relab.health.words import meanings
 from relab.record.history import Column, History
 from relab.runs.course import course_of
 from relab.record.evaluations import Estimate
-from relab.runs.sentences import brief_sentence, sentence
+from relab.runs.sentences import COUNTED, brief_sentence, sentence
+from relab.runs.verdict_words import MEANS
 from relab.runs.verdict import Verdict, verdict_of
 
 CARTPOLE = {"env": "CartPole-v1", "reward_low": 1.0, "reward_high": 1.0, "horizon": 500,
@@ -344,3 +346,10 @@ def test_noise_alone_is_seldom_a_gain_or_a_fall():
     kinds = [verdict_of(of_successes(*(rng.binomial(50, 0.6, 6) / 50), n=50)).kind for _ in range(300)]
     assert sum(kind in ("gained", "fell") for kind in kinds) <= 24
     assert kinds.count("learned") <= 3
+
+
+def test_every_word_of_a_verdict_is_explained():
+    assert set(MEANS) == set(COUNTED), "each verdict that is printed has its meaning, and no other"
+    for kind, said in COUNTED.items():
+        assert any("verdict about a run" in text for text in meanings(said)), said
+        assert any("verdict about a run" in text for text in meanings(kind)), kind

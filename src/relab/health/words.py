@@ -79,6 +79,7 @@ Words = list[tuple[str, Callable[[], str]]]
 def all_words() -> Words:
     """(word, what explains it), lower case; one word may have several meanings."""
     words = rule_words() + glossary_words() + env_words() + level_words() + key_words() + field_words()
+    words += verdict_words()
     return words + library_words({word for word, _ in words})
 
 
@@ -100,6 +101,15 @@ def field_words() -> Words:
     from relab.record.field_words import texts
 
     return [(word, partial(str, f"{word}: {text}")) for word, text in texts().items()]
+
+
+def verdict_words() -> Words:
+    """What became of a run, as tables and sentences say it."""
+    from relab.runs.sentences import COUNTED
+    from relab.runs.verdict_words import MEANS
+
+    return [(word, partial(str, f"{said} (verdict about a run): {MEANS[kind]}"))
+            for kind, said in COUNTED.items() for word in dict.fromkeys((kind, said))]  # fmt: skip
 
 
 def rule_words() -> Words:

@@ -191,10 +191,10 @@ def counted_as(v: Verdict) -> str:
 
 def _counted(kinds: list[str], below: int) -> str:
     """What became of all seeds, the bad ones too; `below`: those that lost it and ended worse than random."""
-    counts = {kind: kinds.count(kind) for kind in _COUNTED if kind in kinds}
+    counts = {kind: kinds.count(kind) for kind in COUNTED if kind in kinds}
     fallen = {"lost": f" ({below} of them down to worse than random)"} if below else {}
     return ", ".join(
-        _COUNTED[kind] + _on_seeds(kind, count, len(kinds)) + fallen.get(kind, "") for kind, count in counts.items()
+        COUNTED[kind] + _on_seeds(kind, count, len(kinds)) + fallen.get(kind, "") for kind, count in counts.items()
     )
 
 
@@ -216,11 +216,11 @@ def _on_seeds(kind: str, how_many: int, n: int) -> str:
 def many_sentence(verdicts: list[Verdict], configs: int) -> str:
     """14 configs: 3 runs learned, 9 too short to tell."""
     kinds = [counted_as(v) for v in verdicts]
-    words = [f"{kinds.count(kind)} {text}" for kind, text in _COUNTED.items() if kind in kinds]
+    words = [f"{kinds.count(kind)} {text}" for kind, text in COUNTED.items() if kind in kinds]
     return f"{configs} configs, {len(kinds)} runs: {', '.join(words)}"
 
 
-_COUNTED = {
+COUNTED = {
     "learned": "learned", "below": "learned, but far below its best at the end", "little": "learned little",
     "hardly": "hardly learned", "top": "at the top throughout", "part": "learned and lost part of it",
     "lost": "learned and lost it", "unstable": "unstable", "fell": "fell below their start", "gained": "gained, not far beyond the noise",

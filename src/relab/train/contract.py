@@ -120,6 +120,7 @@ class Algorithm(Protocol):
     # def resets(self, cfg) -> str            what a run that goes on begins anew, for the screen; empty: nothing
     # def borrowed(self, cfg) -> tuple        parts of `params` that never learn: another run must give them whole
     # def then(self, folder, cfg) -> str      the command that uses what has been learned; without: relab eval
+    # def begins(self, cfg) -> str            what is done to another run's weights at the start, for the screen
     # SHOWN = ("value/loss", ...)             metrics that stand on the screen in place of the return
     # POLICY_STAYS = True                     nothing of the policy learns: no evaluation is the best one
     # WHOLE = True                            weights of another size are an error with `start_from`, not left fresh;

@@ -165,7 +165,8 @@ def begin_with(trainer: Trainer, inherited: Inherited) -> None:
         weights.put(trainer.algo, trainer.state, inherited)
     with trainer.usage.timed("save_s"):
         trainer.save()
-    trainer.screen.note(f"  {inherited.line()}")
+    then = getattr(trainer.algo, "begins", lambda cfg: "")(trainer.cfg.algo)  # optional in the contract
+    trainer.screen.note(f"  {inherited.line()}{f'; then {then}' if then else ''}")
 
 
 # ---- Going on

@@ -11,6 +11,7 @@ import pytest
 
 from relab import cli
 from relab.base import streams
+from relab.config.base import ConfigError
 from relab.config.run import RunConfig
 from relab.health.examine import examine
 from relab.health.rule import all_rules
@@ -411,3 +412,23 @@ def test_base_settings_are_settings(tmp_path):
         cfg = run.layers.resolve([run.Layer("command line", settings)]).config
         assert isinstance(cfg, RunConfig)
         assert env.partition("-")[0] in cfg.env.name.lower()
+
+
+def test_a_case_that_relab_refuses_is_said_and_the_others_are_scored(tmp_path, tiny, monkeypatch):
+    """Where the fault leaves nothing to learn from, the suite goes on; a healthy case that fails is still an error."""
+    made = run.make
+
+    def refuses(name, *rest):
+        if name == "stale-data":
+            raise ConfigError("no row has a reward; use a better start")
+        made(name, *rest)
+
+    monkeypatch.setattr(run, "make", refuses)
+    lines: list[str] = []
+    scores = suite.run_suite(tmp_path, ["stale-data", "advantage-sign"], ["cartpole"], [0], 1, lines.append)
+    assert [score.case.fault for score in scores] == [None, None, "advantage-sign"]
+    assert "stale-data/cartpole-s0; not made: no row has a reward; use a better start" in lines
+    assert lines[-1] == "not counted, for they could not be made: stale-data/cartpole-s0"
+    monkeypatch.setattr(run, "make", lambda name, *rest: refuses("stale-data"))
+    with pytest.raises(ConfigError):
+        suite.run_suite(tmp_path / "again", ["stale-data"], ["cartpole"], [0], 1, lines.append)

@@ -344,6 +344,19 @@ def test_without_a_policy_to_begin_with_it_is_refused(
 # ---- Starts
 
 
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"log_std": -2.0}, "log_std is set to -2, the critic begins anew"),
+        ({"critic": "start"}, "log_std stays as it was left, the critic is that of the start"),
+        ({"critic_from": "runs/v"}, "log_std stays as it was left, the critic is that of runs/v"),
+        ({"advantage": "rerollout"}, "log_std stays as it was left, there is no critic"),
+    ],
+)
+def test_the_start_line_says_what_becomes_of_its_weights(settings: dict[str, Any], said: str) -> None:
+    assert finetune.begins(FineTune(**settings)) == said
+
+
 def test_critic_and_noise_of_the_start(tmp_path: Path) -> None:
     base = {"env": "pendulum", "total_steps": "256", "algo__hidden": "[8]"}
     run(tmp_path / "start", algo="ppo", **base)

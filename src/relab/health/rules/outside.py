@@ -14,6 +14,7 @@ from relab.health.view import View
 SAID = 3  # metrics that one finding names
 TWICE = 2  # from where a factor says more than "beyond"
 OFTEN = 0.05  # of healthy strangers, at most, may score as high
+PEAK = "highest median of five rows in a row"  # a single row may lie above it
 
 
 @rule("outside-healthy-runs", about="numbers", algos=reference.ALGOS, severity="warning", least=SHORT)
@@ -90,7 +91,7 @@ def _words(view: View, excess: Excess) -> str:
     most = "highest" if excess.sign.side == outside.HIGH else "lowest"
     times = excess.times if level > 0 else 0.0  # how often a negative number goes into another says nothing
     factor = f"{times:.3g} times" if times >= TWICE else f"1/{1 / times:.3g} of" if 0 < times <= 1 / TWICE else "beyond"
-    where = "growth" if excess.key.feature == "growth" else f"{excess.key.feature} third".replace("peak third", "peak")
+    where = "growth" if excess.key.feature == "growth" else f"{excess.key.feature} third".replace("peak third", PEAK)
     return f"{name} is {factor} the {most} of {excess.cells} kinds of healthy {_algo(view)} runs ({where}: {level:.3g})"
 
 

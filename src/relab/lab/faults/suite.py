@@ -16,7 +16,7 @@ from pathlib import Path
 
 from relab.base import processes
 from relab.base.documents import Document
-from relab.base.errors import NotFoundError
+from relab.base.errors import NotFoundError, UserError
 from relab.config.base import ConfigError
 from relab.health.chain import lead
 from relab.health.examine import Report, examine
@@ -119,16 +119,23 @@ def missing(out: Path, todo: Sequence[Case]) -> list[Case]:
     return [case for case in todo if not done_file(out, case).exists()]
 
 
-def make(out: Path, case: Case) -> None:
-    """Train a case unless it is there; one that broke off is made anew."""
+def make(out: Path, case: Case) -> str:
+    """Train a case unless it is there; one that broke off is made anew. A refusal of relab's, where the planted fault
+    leaves nothing to learn from, is returned: the other cases can be asked all the same."""
     folder = case_folder(out, case)
     done = done_file(out, case)
     if done.exists():
-        return
+        return ""
     shutil.rmtree(folder, ignore_errors=True)
     folder.parent.mkdir(parents=True, exist_ok=True)
-    run.make(case.fault, case.env, case.seed, folder, case.kind)
+    try:
+        run.make(case.fault, case.env, case.seed, folder, case.kind)
+    except UserError as error:
+        if case.fault is None:
+            raise
+        return f"; not made: {error}"
     done.touch()
+    return ""
 
 
 def make_all(out: Path, todo: Sequence[Case], workers: int, watch: Watch) -> None:
@@ -137,7 +144,8 @@ def make_all(out: Path, todo: Sequence[Case], workers: int, watch: Watch) -> Non
     if workers <= 1:
         for i, case in enumerate(left):
             watch(f"{i + 1} of {len(left)}: {case.label}")
-            make(out, case)
+            if refusal := make(out, case):
+                watch(f"{case.label}{refusal}")
         return
     from concurrent.futures import ProcessPoolExecutor, as_completed
     from multiprocessing import get_context
@@ -145,8 +153,7 @@ def make_all(out: Path, todo: Sequence[Case], workers: int, watch: Watch) -> Non
     with processes.safe_path(), ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
         jobs = {pool.submit(make, out, case): case for case in left}
         for i, job in enumerate(as_completed(jobs)):
-            job.result()
-            watch(f"{i + 1} of {len(left)}: {jobs[job].label}")
+            watch(f"{i + 1} of {len(left)}: {jobs[job].label}{job.result()}")
 
 
 # ---- Asking the examiner
@@ -196,11 +203,14 @@ def planned(only: Sequence[str], envs: Sequence[str], seeds: Sequence[int]) -> l
 def run_suite(
     out: Path, only: Sequence[str], envs: Sequence[str], seeds: Sequence[int], workers: int, watch: Watch
 ) -> list[Score]:
-    """Plant, train, hide, examine: the score of every case, healthy ones included."""
+    """Plant, train, hide, examine: the score of every case that could be made, healthy ones included."""
     check(only, envs, seeds)
     todo = planned(only, envs, seeds)
     make_all(out, todo, workers, watch)
-    return [score(out, case, reference_of(out, case, seeds)) for case in todo]
+    unmade = missing(out, todo)
+    if unmade:
+        watch(f"not counted, for they could not be made: {', '.join(case.label for case in unmade)}")
+    return [score(out, case, reference_of(out, case, seeds)) for case in todo if case not in unmade]
 
 
 # ---- Healthy runs from elsewhere

@@ -54,6 +54,14 @@ def init(setup: Setup) -> State:
     return state
 
 
+def begins(cfg: FineTune) -> str:
+    """What becomes of a start's weights, for the screen."""
+    noise = "log_std stays as it was left" if cfg.log_std is None else f"log_std is set to {cfg.log_std:g}"
+    whose = f"the critic is that of {cfg.critic_from or 'the start'}"
+    whose = "the critic begins anew" if cfg.critic == "reset" and cfg.critic_from is None else whose
+    return f"{noise}, {whose if cfg.learns_critic else 'there is no critic'}"
+
+
 def follow_weights(s: State) -> None:
     """`params` are another run's now: what was asked of the start holds again."""
     starting.settle(s)
