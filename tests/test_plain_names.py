@@ -27,7 +27,10 @@ def test_no_name_says_nothing():
     assert empty == {}, "say what the thing is: rows, settings, match, verdict ..."
 
 
-@pytest.mark.parametrize("text", ["found = 1", "def f(asked): ...", "x.told", "f(given=1)", "def found(): ...", "it = 1"])
+TEXTS = ["found = 1", "def f(asked): ...", "x.told", "f(given=1)", "def found(): ...", "it = 1"]
+
+
+@pytest.mark.parametrize("text", TEXTS)
 def test_each_kind_of_name_is_seen(text):
     assert len(empty_names(ast.parse(text))) == 1
 

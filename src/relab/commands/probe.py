@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -45,7 +46,8 @@ def main(words: Sequence[str]) -> int:
     from relab.record.run_folder import read_config
     from relab.train import probes
 
-    algo = str((read_config(folder).get("algo") or {}).get("name"))
+    settings_of_algo = read_config(folder).get("algo") or {}
+    algo = str(settings_of_algo.get("name"))
     if not named:
         show_list(offered(folder, algo, args.trust), algo, args.json)
         return 0
@@ -56,7 +58,16 @@ def main(words: Sequence[str]) -> int:
 
     rows = probe(folder, args.checkpoint, name, settings, args.trust)
     show(rows, folder.name, args.json)
+    if note := untaught(settings_of_algo, name):
+        print(note, file=sys.stderr)
     return 0
+
+
+def untaught(algo: Mapping[str, Any], probe: str) -> str:
+    """Said of a critic that nobody taught: its numbers are those it began with."""
+    if probe not in ("value_vs_rerun", "dream_vs_world") or algo.get("mode") != "model":
+        return ""
+    return "note: the world model alone learned in this run (mode=model): actor and critic are as they began"
 
 
 def offered(folder: Path, algo: str, trust: bool) -> dict[str, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -32,6 +33,9 @@ def test_it_learns_the_known_values_and_leaves_the_policy(tmp_path: Path) -> Non
     assert rows[-1]["value/val_loss"] < 1e-3 < rows[0]["value/val_loss"]
     assert rows[-1]["data/transitions"] == 20 * 20
     assert rows[-1]["data/env_steps"] == 20 * 21
+    meta = json.loads((tmp_path / "v" / "meta.json").read_text())
+    assert rows[-1]["data/sim_steps"] == 20 * 21 + 2 * 2 * 2, "two modes of two episodes of two steps, at the start"
+    assert meta["sim_steps"] == 20 * 21 + 2 * 2 * 2 * 2, "and at the end, which no row follows"
 
 
 def test_it_is_judged_by_what_it_explains_in_worlds_that_were_held_out(tmp_path: Path, capsys) -> None:

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from relab.base.jsonl import read_jsonl
+from relab.commands.probe import untaught
 from relab.config.base import ConfigError
 from relab.config.probes import Probes, ValueVsRerun
 from relab.config.run import RunConfig
@@ -203,3 +204,9 @@ def test_without_a_loss_there_is_no_plateau_and_it_says_so() -> None:
     assert "value/critic_loss" in said[0]
     made.note_loss(trainer, 25, {"value/loss": 2.0, "policy/loss": 3.0})
     assert made.losses == [2.0]
+
+
+def test_a_critic_that_nobody_taught_is_said_to_be_as_it_began():
+    assert "actor and critic are as they began" in untaught({"name": "dreamer", "mode": "model"}, "value_vs_rerun")
+    assert untaught({"name": "dreamer", "mode": "full"}, "value_vs_rerun") == ""
+    assert untaught({"name": "dreamer", "mode": "model"}, "open_loop") == ""
