@@ -25,13 +25,13 @@ def plan(full: bool) -> list[Step]:
         question("slow_critic", "without a slow copy that holds the critic back, or with one", 10),
         question("average", "acting weights that follow slowly, slower, or are the learned ones", 10),
         question("parts", "one part taken out or put back at a time, two seeds each", 26),
+        question("replay_critic", "without the critic's loss on real rewards", 6),
         question("free_bits", "free bits with the gradient passed below them, or by a clamp", 5),
         question("return_scale", "advantages by the spread of returns, or as they are", 5),
         question("ratio", "1, 4 or 8 updates of the model for each of actor and critic", 6),
     ]
     more = [
         question("dreams", "dreams of 32 steps, or of 15", 2),
-        question("replay_critic", "without the critic's loss on real rewards", 3),
         question("width", "width 64 or 256", 30),
     ]
     return listed + more if full else listed
