@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import relab
 from relab.advise.rising import trend_of
 from relab.health.view import View
 from relab.record.evaluations import Estimate, Evaluation
@@ -141,3 +142,14 @@ def test_numbers_in_names_are_no_tries_where_rewards_are_paid_in_other_units():
     assert len(set(identity.keys(runs))) == 3
     tries = [(scaled(factor), f"try_{i}") for i, factor in enumerate((1, 1.1, 0.9), 1)]
     assert len(set(identity.keys(tries))) == 1
+
+
+def test_a_log_that_says_spread_and_count_needs_no_episodes(tmp_path: Path) -> None:
+    """As a converted run has them: the error is that of the episodes, not of how far evaluations lie apart."""
+    rows = [(1000 * i, value, 18.0, 10) for i, value in enumerate((20.0, 400.0, 30.0, 410.0, 25.0, 390.0), 1)]
+    lines = ["step,eval/return_det,eval/std_det,eval/episodes", *(",".join(map(str, row)) for row in rows)]
+    (tmp_path / "progress.csv").write_text("\n".join(lines) + "\n")
+    (run,) = relab.load(tmp_path)
+    points = course_of(run.history).points
+    assert [point.n for point in points] == [10] * 6
+    assert points[-1].se == pytest.approx(18 / 3)

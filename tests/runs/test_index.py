@@ -18,6 +18,7 @@ from relab.config.layers import Layer
 from relab.config.base import ConfigError
 from relab.config.views import flatten
 from relab.config.yaml_io import YamlError, format_yaml, parse_yaml
+from relab.logger import Logger
 from relab.runs.index import Index
 from relab.runs.listing import Filter, Query, find, groups, parse_filter, select, state
 from relab.runs import glance
@@ -419,3 +420,15 @@ def test_states_are_those_of_the_other_commands(tmp_path, status, format, quiet,
     beat = datetime.datetime.fromtimestamp(NOW - quiet, datetime.UTC).isoformat()
     history = History(tmp_path, meta={"heartbeat": beat} | ({"status": status} if status else {}), source=format)
     assert state(status, NOW - quiet, format, NOW) == expected == state_of(history, NOW)
+
+
+def test_returns_in_rows_of_their_own_are_an_outcome(tmp_path: Path) -> None:
+    """A script like CleanRL's logs an episode a row and losses in others; the last row may be either."""
+    log = Logger(tmp_path / "run", config={"algo": "ppo", "env_id": "CartPole-v1", "seed": 1})
+    for step in range(0, 2000, 10):
+        log.log(step, **{"return/mean": 100.0 + step % 7})
+    log.log(2000, **{"policy/loss": 0.1})
+    log.close()
+    summary = glance.own(os.fsencode(tmp_path / "run"))
+    assert summary.steps == 2000
+    assert summary.outcome == pytest.approx(103, abs=2)

@@ -76,9 +76,22 @@ def course_on(run: History, metric: str) -> Course:
     """The course of one metric of a run; returns of training in blocks."""
     column = measured(run, metric)
     if metric.startswith("eval/"):
-        points = [Estimate(s, v, math.nan, 0) for s, v in zip(column.steps.tolist(), column.values.tolist())]
+        errors = logged_errors(run, metric)
+        points = [Estimate(s, v, *errors.get(s, (math.nan, 0)))
+                  for s, v in zip(column.steps.tolist(), column.values.tolist())]  # fmt: skip
         return _evaluated(metric, with_noise(points))
     return _trained(run, metric, column)
+
+
+def logged_errors(run: History, metric: str) -> dict[int, tuple[float, int]]:
+    """Step -> standard error and number of episodes of returns whose log says how they spread (as numpy.std has it) and
+    how many they are."""
+    spread, count = (run.columns.get(name) for name in (metric.replace("/return_", "/std_"), "eval/episodes"))
+    if "/return_" not in metric or spread is None or count is None:
+        return {}
+    counts = dict(zip(count.steps.tolist(), count.values.tolist()))
+    known = ((s, std, counts.get(s, 0.0)) for s, std in zip(spread.steps.tolist(), spread.values.tolist()))
+    return {s: (std / math.sqrt(n - 1), int(n)) for s, std, n in known if n >= 2 and math.isfinite(n) and std >= 0}
 
 
 def judged_by(run: History) -> str:

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from relab.formats.read.source import Source
 
 TAIL, LONGEST = 1 << 13, 1 << 22  # bytes read from the end of a log at first, and at most
+LOOKED_AT = 64  # last rows in which a return may stand: a program may log its losses in rows of their own
 LARGEST, PIECE = 1 << 25, 1 << 16  # bytes of a meta.json or config.yaml that are read, and at a time
 FLAGS = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)  # no link, and no waiting for a pipe
 LINE = re.compile(r"( *)([A-Za-z_][\w.-]*):(?: (.+))?")
@@ -134,10 +135,10 @@ def _add_outcome(summary: Glance, folder: bytes, outcome: str) -> None:
             summary.steps, summary.metric = max(_step(step) or 0, *trained, 0), last.metric
             summary.outcome, summary.error, summary.episodes = last.mean, last.se if last.n > 1 else None, last.n
             return
-    for row in _last_rows(folder + b"/metrics.jsonl", 1):
-        summary.steps = _step(row.get("step"))
-        if any(row.get(name) is not None for name in RETURNS):
-            _add_course(summary, folder)
+    rows = list(_last_rows(folder + b"/metrics.jsonl", LOOKED_AT))
+    summary.steps = _step(rows[0].get("step")) if rows else None
+    if any(row.get(name) is not None for row in rows for name in RETURNS):
+        _add_course(summary, folder)
 
 
 def _add_fit(summary: Glance, folder: bytes) -> None:
