@@ -58,6 +58,7 @@ def fingerprint(folder: Path) -> dict[str, str]:
     """Hashes of everything that must not depend on when and how often a run was interrupted."""
     last = sorted((folder / "checkpoints").glob("step-*"))[-1]
     files = [folder / name for name in ("config.yaml", "metrics.jsonl", "evals.jsonl", "probes.jsonl")]
-    files += [last / "weights.safetensors", last / "state.safetensors", folder / "checkpoints" / "best.json"]
+    files += [last / "weights.safetensors", last / "state.safetensors"]
+    files += [*(folder / "checkpoints").glob("best.json")]  # a critic alone has none
     hashes = {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
     return hashes | {"last": last.name}

@@ -171,8 +171,8 @@ def test_a_parents_settings_are_a_layer_below_the_users(here):
     meta = json.loads((here / "runs" / "kid" / "meta.json").read_text())
     sources = json.loads((here / "runs" / "kid" / "provenance.json").read_text())
     assert (meta["parent"], sources["algo.lr"], sources["algo.steps"]) == ("lr100", "command line", "parent")
-    changed = [f for f in examine(here / "runs" / "kid").findings if f.slug == "unmentioned-config-change"]
-    assert [e.metric for f in changed for e in f.evidence] == ["algo.lr"]
+    slugs = [f.slug for f in examine(here / "runs" / "kid").findings]
+    assert "unmentioned-config-change" not in slugs, "the command line names what was changed"
 
 
 def test_another_environment_drops_the_parents_parameters(here):

@@ -17,6 +17,7 @@ from relab.base.jsonl import RecordError, read_json
 from relab.base.text import number
 from relab.comparison.answer import LEAST
 from relab.comparison.task import bounds_at
+from relab.comparison.wording import MANY
 from relab.config import layers, lineage
 from relab.config.views import MISSING, flatten
 from relab.notebook import sentences
@@ -202,6 +203,8 @@ def seeds_needed(answers: list[Document], w: Words) -> str:
     if not needed:
         return ""
     ends = max(n[0] for n in needed), max(n[1] for n in needed)
+    if ends[0] > MANY:
+        return w.say("answer.hopeless", many=f"{MANY:,}").lstrip("; ；")
     return w.say("next.seeds", span=sentences.seeds_span(w, ends))
 
 

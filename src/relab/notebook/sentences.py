@@ -12,7 +12,7 @@ from relab.advise.score import HIT, MISS, Score
 from relab.base.text import number
 from relab.comparison.answer import LEAST, OPEN, YES
 from relab.comparison.outcomes import by_its_end
-from relab.comparison.wording import WITHIN
+from relab.comparison.wording import MANY, WITHIN
 from relab.config import lineage
 from relab.config.lineage import Factor
 from relab.config.views import MISSING
@@ -30,7 +30,7 @@ def answer(w: Words, x: Mapping[str, Any]) -> str:
     """An answer of answer.json in one sentence; in English it is the one that the experiment printed."""
     a, b = x["names"]
     needed = x.get("seeds_needed")
-    more = w.say("answer.more", span=seeds_span(w, needed)) if needed else ""
+    more = seeds_words(w, needed) if needed else ""
     if min(x["n"]) < LEAST:
         so_far = w.say("answer.so_far", b=b, delta=f"{x['delta']:+.4g}", what=_what(w, x)) if _measured(x) else ""
         return w.say("answer.few", least=LEAST, a=a, b=b, n_a=x["n"][0], n_b=x["n"][1], so_far=so_far, more=more)
@@ -62,8 +62,18 @@ def _why(w: Words, x: Mapping[str, Any]) -> str:
     return w.say(f"answer.{x['reason']}", a=a, b=b, level=level, grid=f"{x.get('grid') or 0:.4g}", top=top)
 
 
+def seeds_words(w: Words, ends: Sequence[int]) -> str:
+    """How many seeds should tell, or that so many are not worth running."""
+    if ends[0] > MANY:
+        return w.say("answer.hopeless", many=f"{MANY:,}")
+    return w.say("answer.more", span=seeds_span(w, ends))
+
+
 def seeds_span(w: Words, ends: Sequence[int]) -> str:
-    return str(ends[0]) if ends[0] == ends[1] else w.say("answer.span", low=ends[0], high=ends[1])
+    if ends[0] == ends[1]:
+        return str(ends[0])
+    most = w.say("answer.beyond", many=f"{MANY:,}") if ends[1] > MANY else str(ends[1])
+    return w.say("answer.span", low=ends[0], high=most)
 
 
 def numbers(w: Words, x: Mapping[str, Any]) -> str:

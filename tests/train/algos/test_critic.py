@@ -57,8 +57,13 @@ def test_it_is_judged_by_what_it_explains_in_worlds_that_were_held_out(tmp_path:
 
 def test_its_screen_shows_the_held_out_error_and_what_it_is_for(tmp_path: Path, capsys, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
+    assert (
+        cli.main(["train", "ppo", "env=ladder-discount", "hidden=[16]", "total_steps=512", "--name", "p", "--quiet"])
+        == 0
+    )
     words = [f"{key.replace('__', '.')}={value}" for key, value in SMALL.items() if key != "algo"]
-    assert cli.main(["train", "critic", *words, "--name", "v"]) == 0
+    capsys.readouterr()
+    assert cli.main(["train", "critic", *words, "start_from=runs/p", "--name", "v"]) == 0
     shown = capsys.readouterr().out
     assert [word in shown for word in ("  value/val_loss ", "  value/explained_variance 1", "best so far")] == [1, 1, 0]
     assert "updates per iteration 7\n" in shown
