@@ -275,3 +275,10 @@ def test_rows_of_long_episodes_are_joined_and_missing_rows_are_not():
     assert len(unbroken([(float(a), 1.0) for a in long], usual_gaps(long))) == 1
     gone = [*range(0, 100, 10), *range(400, 500, 10)]
     assert len(unbroken([(float(a), 1.0) for a in gone], usual_gaps(gone))) == 2
+
+
+def test_marks_of_a_short_clock_are_whole_and_differ():
+    """Three iterations: a mark at every half was rounded to 0, 0, 1, 2, 2, 3."""
+    figure = svg.curve(data([line([0.5, 0.6, 0.7, 0.8])]))
+    marks = [e.text for e in ET.fromstring(figure).iter() if e.get("text-anchor") == "middle" and e.text.isdigit()]
+    assert marks == ["0", "1", "2", "3"]

@@ -351,7 +351,8 @@ def _provenance_limits(runs: list[Run]) -> list[str]:
         said.append("no commit recorded")
     if any(isinstance(p := meta.get("patch"), dict) and p.get("bytes") for meta in metas):
         said.append("the code had uncommitted changes")
-    orphans = [run for run in runs if run.history.meta.get("parent") and parent_of(run.history) is None]
+    orphans = [run for run in runs if run.history.meta.get("parent") and parent_of(run.history) is None
+               and not str(run.history.config.get("start_from")).startswith("shipped:")]  # fmt: skip
     return said + (["the parent was not found beside the run"] if orphans else [])
 
 

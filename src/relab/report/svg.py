@@ -164,7 +164,10 @@ def _axes(x: Scale, y: Scale, data: CurveFigure, view: Look) -> str:
             f'<text x="{x.start - 6}" y="{y(value) + 4:.1f}" text-anchor="end">{escape(tick_text(value))}</text>'
         )
     size = _clock(x.high)[0] if view.x == "time" else 1.0
-    for value in marks_of(x._replace(low=x.low / size, high=x.high / size), 6 if x.end > 500 else 4):
+    marks = marks_of(x._replace(low=x.low / size, high=x.high / size), 6 if x.end > 500 else 4)
+    if view.x != "time":  # nothing stands between two steps, and their marks would be rounded to the same number
+        marks = [value for value in marks if abs(value - round(value)) < 1e-9]
+    for value in marks:
         at, text = x(value * size), tick_text(value) if view.x == "time" else count(value)
         parts.append(f'<path d="M{at:.1f} {y.start}v4" stroke="currentColor" opacity=".55"/>')
         parts.append(f'<text x="{at:.1f}" y="{y.start + 17}" text-anchor="middle">{escape(text)}</text>')
