@@ -19,6 +19,7 @@ from relab.health.rule import all_rules
 from relab.health.view import View, ends
 from relab.record import history
 from relab.record.evaluations import evaluations
+from relab.record.state import would_repeat
 from where import histories
 
 STEPS = 50_000  # planned
@@ -194,3 +195,11 @@ def test_a_last_evaluation_that_is_no_number_is_an_error():
     rule = all_rules(plugins=False)["non-finite"]
     message = rule.check(View(run, "run", state="ended")).message
     assert message == "eval/return_det is not finite from step 10,000 on (1 of 10 rows)"
+
+
+def test_a_run_whose_settings_were_refused_is_not_to_be_resumed(tmp_path: Path) -> None:
+    """Resumed, it is refused again: what mends it is another run with other settings."""
+    run = history.History(tmp_path, meta={"status": "failed"})
+    for message, repeats in (("ConfigError: no row has a reward", True), ("OSError: no space left", False)):
+        run.events = [{"step": 1, "kind": "error", "message": message}]
+        assert would_repeat(run) is repeats

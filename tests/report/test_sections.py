@@ -291,7 +291,7 @@ def test_paths_below_the_folder_become_relative(tmp_path):
 
 
 def test_nothing_of_the_machine_is_in_the_data(tmp_path):
-    meta = {"machine": {"host": "bighost"}, "command": f"relab train --runs {Path('/home/ada-l/runs')} --token t0psecret",
+    meta = {"machine": {"host": "bighost"}, "command": "relab train --runs /home/ada-l/runs --token t0psecret",
             "patch": {"text": "+secret line", "bytes": 12, "sha256": "ab" * 32, "cut": False}}  # fmt: skip
     folder = write_run(tmp_path / "run", UP, meta=meta)
     shared, full = (str(sections.build(folder, full=full)) for full in (False, True))

@@ -49,9 +49,12 @@ def steps_of(run: History) -> int:
 
 
 def would_repeat(run: History) -> bool:
-    """Whether a run that failed would come to the same end if it were resumed, as one does that diverged."""
+    """Whether a run that failed would come to the same end if it were resumed, as one does that diverged, or whose
+    settings were refused once it had begun."""
     error = next((e for e in reversed(run.events) if e.get("kind") == "error"), {})
-    return bool(error.get("repeats")) or "not finite" in str(error.get("message", ""))  # older runs have the text alone
+    message = str(error.get("message", ""))
+    by_words = "not finite" in message or message.startswith("ConfigError")  # older runs have the text alone
+    return bool(error.get("repeats")) or by_words
 
 
 def last_sign(run: History) -> float:

@@ -91,7 +91,8 @@ def logged_errors(run: History, metric: str) -> dict[int, tuple[float, int]]:
         return {}
     counts = dict(zip(count.steps.tolist(), count.values.tolist()))
     known = ((s, std, counts.get(s, 0.0)) for s, std in zip(spread.steps.tolist(), spread.values.tolist()))
-    return {s: (std / math.sqrt(n - 1), int(n)) for s, std, n in known if n >= 2 and math.isfinite(n) and std >= 0}
+    errors = {s: (std / math.sqrt(n - 1), int(n)) for s, std, n in known if n >= 2 and math.isfinite(n) and std >= 0}
+    return errors if len(errors) >= FEW else {}  # so few evaluations of a log that names no episodes judge nothing
 
 
 def judged_by(run: History) -> str:

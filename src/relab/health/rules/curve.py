@@ -23,7 +23,10 @@ from relab.runs.verdict import Verdict, least_steps
 
 LEARNING = {"algo.lr": ANY, "algo.ent_coef": ANY, "algo.gamma": ANY, "algo.value_coef": UP}  # what may hold it back
 TURNED = "an advantage or a reward of the wrong sign does that"
-AGAIN = "start another run with what it says mended: resumed, this one would come to the same end"
+AGAIN = (
+    "start another run with what it says mended (relab train --parent RUN key=value): resumed, this one would come to"
+    " the same end"
+)
 ELSEWHERE = "start it again where it ran, or leave it out of comparisons"
 
 
