@@ -6,17 +6,29 @@ before what comes after it is, so that it holds while the child still imports.
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
 import os
 import signal
+import sys
 import threading
 import time
 from collections.abc import Callable
 from typing import Any
 
 PARENT_DIED = 1  # prctl: PR_SET_PDEATHSIG
+LIBC = ctypes.CDLL(None) if sys.platform == "linux" else None  # loaded beforehand: between fork and exec is no time
 LOOK_S = 0.5  # between two looks for the parent
+
+
+def die_with(parent: int, how: signal.Signals) -> None:
+    """The kernel sends this process the signal when the one that started it is gone; only Linux can.
+
+    May be called between fork and exec. A parent that was killed before the kernel knew of it would send nothing.
+    """
+    if LIBC is not None:
+        LIBC.prctl(PARENT_DIED, how)
+    if os.getppid() != parent:
+        os._exit(128 + how)
 
 
 class Leash:
@@ -31,16 +43,13 @@ class Leash:
 
 def held(parent: int) -> Leash:
     """In the child: the leash, which holds from here on."""
-    with contextlib.suppress(OSError, AttributeError):
-        ctypes.CDLL(None).prctl(PARENT_DIED, signal.SIGKILL)
+    die_with(parent, signal.SIGKILL)
 
     def watch() -> None:
         while os.getppid() == parent:
             time.sleep(LOOK_S)
         os._exit(1)
 
-    if os.getppid() != parent:  # it was gone before the kernel could be asked
-        os._exit(1)
     threading.Thread(target=watch, daemon=True).start()
     leash = Leash.__new__(Leash)
     leash.parent = parent

@@ -204,7 +204,7 @@ def seeds_needed(answers: list[Document], w: Words) -> str:
         return ""
     ends = max(n[0] for n in needed), max(n[1] for n in needed)
     if ends[0] > MANY:
-        return w.say("answer.hopeless", many=f"{MANY:,}").lstrip("; ；")
+        return sentences.hopeless(w)
     return w.say("next.seeds", span=sentences.seeds_span(w, ends))
 
 

@@ -65,8 +65,12 @@ def _why(w: Words, x: Mapping[str, Any]) -> str:
 def seeds_words(w: Words, ends: Sequence[int]) -> str:
     """How many seeds should tell, or that so many are not worth running."""
     if ends[0] > MANY:
-        return w.say("answer.hopeless", many=f"{MANY:,}")
+        return f"{w.say('semicolon')}{hopeless(w)}"
     return w.say("answer.more", span=seeds_span(w, ends))
+
+
+def hopeless(w: Words) -> str:
+    return w.say("answer.hopeless", many=f"{MANY:,}")
 
 
 def seeds_span(w: Words, ends: Sequence[int]) -> str:

@@ -168,10 +168,10 @@ def test_a_try_waits_until_the_one_before_it_is_dead(tmp_path: Path) -> None:
 def test_a_program_whose_starter_was_killed_at_once_never_begins(tmp_path: Path) -> None:
     """Killed between fork and the moment at which the kernel knows whom to tell: then nobody would be told."""
     code = (
-        "import os, sys; from relab.lab.execute.node import die_with\n"
+        "import os, signal, sys; from relab.base.leash import die_with\n"
         "child = os.fork()\n"
         "if child: os.waitpid(child, 0); sys.exit(0)\n"
-        "die_with(os.getppid() + 1)\n"
+        "die_with(os.getppid() + 1, signal.SIGTERM)\n"
         "open(sys.argv[1], 'w')\n"
     )
     subprocess.run([sys.executable, "-c", code, str(tmp_path / "begun")], check=True)

@@ -9,7 +9,6 @@ command dies with this process (Linux): a machine that was cut off leaves nobody
 
 from __future__ import annotations
 
-import ctypes
 import os
 import platform
 import signal
@@ -24,6 +23,7 @@ from types import FrameType
 
 from relab.base import processes
 from relab.base.enclosed import open_plain
+from relab.base.leash import die_with
 from relab.base.processes import RELAB
 from relab.lab.execute.desk import Desk, End, Order
 from relab.lab.execute.local import NOT_STARTED, ONE_THREAD
@@ -36,8 +36,6 @@ INTERRUPTED = 130  # exit code of a relab that somebody asked to stop
 AGAIN = 75  # exit code of a job that is to be requeued
 REFUSED = 78  # exit code: this machine cannot run it
 STOPS = (signal.SIGTERM, signal.SIGUSR1, signal.SIGINT)
-PR_SET_PDEATHSIG = 1
-LIBC = ctypes.CDLL(None)
 
 
 @dataclass
@@ -153,19 +151,8 @@ def start(order: Order) -> subprocess.Popen[bytes]:
         return subprocess.Popen(
             words, stdout=log, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, start_new_session=True,
             cwd=order.cwd, env={**os.environ, **ONE_THREAD, **order.env, **marks},
-            preexec_fn=partial(die_with, os.getpid()),
+            preexec_fn=partial(die_with, os.getpid(), signal.SIGTERM),
         )  # fmt: skip
-
-
-def die_with(parent: int) -> None:
-    """The kernel sends SIGTERM to this process when the one that started it is gone; only Linux can.
-
-    Called between fork and exec. A parent that was killed before the kernel knew of it would send nothing.
-    """
-    if sys.platform == "linux":
-        LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
-        if os.getppid() != parent:
-            os._exit(128 + signal.SIGTERM)
 
 
 def main(words: Sequence[str]) -> int:
