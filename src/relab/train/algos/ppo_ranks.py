@@ -31,6 +31,7 @@ from torch import Tensor
 
 from relab.base import leash, processes
 from relab.base.documents import Tree
+from relab.config import registry
 from relab.config.base import require
 from relab.config.ppo import PPO
 from relab.train import device, rollout
@@ -291,8 +292,7 @@ def serve(order: Order, rank: int, line: Any) -> None:
     """Iterate as often as rank 0 does."""
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)  # they reach the whole group: rank 0 decides
-    from relab.train.algos import ppo
-
+    ppo = registry.algo_module(order.setup.cfg.name)
     kind, params = order.env
     setup = replace(order.setup, env=kind(params), device=device.of_rank(order.setup.device, rank))
     jit.set_threads(setup.threads)
