@@ -8,8 +8,10 @@ this started are ever ended, each by its id.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
+import subprocess
 import sys
 import time
 from typing import Any
@@ -26,11 +28,16 @@ class RayNodes:
         self.nodes, self.cores = nodes, cores
         self.cluster: Any = None
         self.more: list[Any] = []
+        self.joined: list[subprocess.Popen[bytes]] = []
 
     def __enter__(self) -> RayNodes:
         from ray.cluster_utils import Cluster
 
-        args = {"num_cpus": self.cores, "object_store_memory": MEMORY, "include_dashboard": False}
+        args = {
+            "num_cpus": self.cores if self.nodes > 1 else 0,
+            "object_store_memory": MEMORY,
+            "include_dashboard": False,
+        }
         self.cluster = Cluster(initialize_head=True, head_node_args=args)
         for _ in range(self.nodes - 1):
             self.add()
@@ -39,6 +46,35 @@ class RayNodes:
     def add(self, **words: Any) -> None:
         """One more node."""
         self.more.append(self.cluster.add_node(num_cpus=self.cores, object_store_memory=MEMORY, **words))
+
+    def join(self, prepare: str) -> subprocess.Popen[bytes]:
+        """A node in a name space of its own: what is mounted there, as `prepare` says, is seen there alone."""
+        words = f"{prepare} && exec {sys.executable} -m ray.scripts.scripts start --address={self.address} --block"
+        words += f" --num-cpus={self.cores} --object-store-memory={MEMORY}"
+        before = len(self.cluster_nodes())
+        self.joined.append(subprocess.Popen(["unshare", "-m", "sh", "-c", words], start_new_session=True,
+                                            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))  # fmt: skip
+        until = time.monotonic() + 90
+        while len(self.cluster_nodes()) <= before:
+            assert time.monotonic() < until, "the node did not come up"
+            time.sleep(0.2)
+        return self.joined[-1]
+
+    @staticmethod
+    def can_join() -> bool:
+        """Whether this user may mount file systems that nobody else sees."""
+        try:
+            return subprocess.run(["unshare", "-m", "true"], capture_output=True, check=False).returncode == 0
+        except OSError:
+            return False
+
+    def cluster_nodes(self) -> list[Any]:
+        from ray._private.state import GlobalState
+        from ray._raylet import GcsClientOptions
+
+        state = GlobalState()
+        state._initialize_global_state(GcsClientOptions.create(self.address, None, False, False))
+        return [node for node in state.node_table() if node["Alive"]]
 
     @property
     def address(self) -> str:
@@ -61,6 +97,10 @@ class RayNodes:
                 os.kill(info.process.pid, signal.SIGKILL)
 
     def __exit__(self, *_: object) -> None:
+        for process in self.joined:  # each has a session of its own, with all that it started
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGTERM)
+            process.wait(30)
         self.cluster.shutdown()
 
 

@@ -87,6 +87,8 @@ class RayBorder:
         except self.ray.exceptions.RayTaskError as error:
             if isinstance(error.cause, self.ray.exceptions.TaskCancelledError):  # by us
                 return
+            if isinstance(error.cause, EngineError):
+                raise EngineError(str(error.cause)) from None
             raise EngineError(f"{job} failed on its machine before it began: {error.cause!r:.300}") from None
         except self.ray.exceptions.RayError:  # lost with its worker, node or head
             pass
