@@ -18,6 +18,7 @@ from typing import Any
 
 os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
 os.environ.setdefault("RAY_ENABLE_UV_RUN_RUNTIME_ENV", "0")
+TRIES = 4  # to start a cluster
 MEMORY = 200 * 2**20  # of each node's object store: nothing but names goes through it
 
 
@@ -31,6 +32,14 @@ class RayNodes:
         self.joined: list[subprocess.Popen[bytes]] = []
 
     def __enter__(self) -> RayNodes:
+        for _ in range(TRIES - 1):
+            try:
+                return self.begin()
+            except Exception:  # Ray gives a node 30 seconds to come up, which is little on a busy machine
+                self.__exit__()
+        return self.begin()
+
+    def begin(self) -> RayNodes:
         from ray.cluster_utils import Cluster
 
         args = {
@@ -38,6 +47,7 @@ class RayNodes:
             "object_store_memory": MEMORY,
             "include_dashboard": False,
         }
+        self.more.clear()
         self.cluster = Cluster(initialize_head=True, head_node_args=args)
         for _ in range(self.nodes - 1):
             self.add()
@@ -101,7 +111,10 @@ class RayNodes:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGTERM)
             process.wait(30)
-        self.cluster.shutdown()
+        self.joined.clear()
+        if self.cluster is not None:
+            self.cluster.shutdown()
+            self.cluster = None
 
 
 if __name__ == "__main__":

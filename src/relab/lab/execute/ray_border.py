@@ -55,7 +55,8 @@ class RayBorder:
         return job
 
     def places(self) -> int:
-        return sum(node["Alive"] for node in self.ray.nodes())
+        cores = [node["Resources"].get("CPU", 0) for node in self.ray.nodes() if node["Alive"]]
+        return sum(some >= self.where.cores for some in cores)
 
     def states(self, jobs: Collection[str]) -> dict[str, JobState]:
         known = {job: task for job, task in self.tasks.items() if job in jobs}
