@@ -14,12 +14,37 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from typing import Any
 
 os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
 os.environ.setdefault("RAY_ENABLE_UV_RUN_RUNTIME_ENV", "0")
-TRIES = 4  # to start a cluster
+PATIENCE_S = 300.0  # for a node to come up: Ray gives it 30 seconds, which is little on a busy machine
 MEMORY = 200 * 2**20  # of each node's object store: nothing but names goes through it
+
+
+@contextlib.contextmanager
+def patiently() -> Iterator[None]:
+    """Inside, a node that has not come up is asked for again and again before Ray is told."""
+    from ray._private import services
+
+    asks = services.get_node
+
+    def ask(*words: Any, **more: Any) -> Any:
+        until = time.monotonic() + PATIENCE_S
+        while True:
+            try:
+                return asks(*words, **more)
+            except RuntimeError:
+                if time.monotonic() > until:
+                    raise
+                time.sleep(0.5)
+
+    services.get_node = ask
+    try:
+        yield
+    finally:
+        services.get_node = asks
 
 
 class RayNodes:
@@ -32,12 +57,8 @@ class RayNodes:
         self.joined: list[subprocess.Popen[bytes]] = []
 
     def __enter__(self) -> RayNodes:
-        for _ in range(TRIES - 1):
-            try:
-                return self.begin()
-            except Exception:  # Ray gives a node 30 seconds to come up, which is little on a busy machine
-                self.__exit__()
-        return self.begin()
+        with patiently():
+            return self.begin()
 
     def begin(self) -> RayNodes:
         from ray.cluster_utils import Cluster
@@ -55,6 +76,10 @@ class RayNodes:
 
     def add(self, **words: Any) -> None:
         """One more node."""
+        with patiently():
+            self._add(**words)
+
+    def _add(self, **words: Any) -> None:
         self.more.append(self.cluster.add_node(num_cpus=self.cores, object_store_memory=MEMORY, **words))
 
     def join(self, prepare: str) -> subprocess.Popen[bytes]:

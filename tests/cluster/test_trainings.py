@@ -14,10 +14,12 @@ from pathlib import Path
 import pytest
 from ray_nodes import RayNodes
 from slurm_nodes import SlurmNodes
-from trainings import begun, events, experiment, finish, report, runs, same, statuses, trained, wait_for
+from trainings import STEPS, begun, events, experiment, finish, report, runs, same, statuses, trained, wait_for
 
 pytestmark = pytest.mark.cluster
 SOME = 2  # runs of an experiment
+MINUTES = float(os.environ.get("CLUSTER_MINUTES", "1"))  # that a job of Slurm may take in the test of its limit
+SLURM_STEPS = int(os.environ.get("CLUSTER_LONG_STEPS", "4_000_000"))  # longer than those
 
 
 @pytest.fixture(scope="module")
@@ -143,19 +145,20 @@ def test_slurm_preempts_and_the_run_goes_on(tmp_path: Path, slurm: SlurmNodes, h
 
 
 @pytest.mark.parametrize("engine", ["ray", "slurm"])
-def test_time_limit(tmp_path: Path, engine: str, request: pytest.FixtureRequest) -> None:
-    """Each job is shorter than its run: told before, the run writes a checkpoint and goes into the line again."""
+def test_time_limit(tmp_path: Path, engine: str, request: pytest.FixtureRequest, home: dict[str, bytes]) -> None:
+    """Jobs end before their runs do: each is told before, writes a checkpoint and goes into the line again."""
     folder, began = tmp_path / "x", time.monotonic()
     nodes = request.getfixturevalue("ray_nodes" if engine == "ray" else "slurm")
-    minutes, steps = (0.15, 200_000) if engine == "ray" else (1, 600_000)
     at = ray_at(nodes) if engine == "ray" else "slurm"
-    here = tmp_path / "here"
-    finish(experiment(here, "local", steps), here)
+    steps, here = (STEPS, None) if engine == "ray" else (SLURM_STEPS, tmp_path / "here")
+    if here is not None:  # Slurm counts in minutes
+        finish(experiment(here, "local", steps), here)
+    minutes = MINUTES if engine == "slurm" else MINUTES / 12
     finish(experiment(folder, at, steps, f"execute: {{minutes: {minutes}}}"), folder)
-    same(folder, trained(here))
+    same(folder, home if here is None else trained(here))
     assert events(folder, "interrupt"), "no run was told"
     assert events(folder, "resume")
-    report(f"{engine}, time limit of {minutes} minutes", began, folder)
+    report(f"{engine}, time limit of {minutes:g} minutes", began, folder)
 
 
 # ---- Cancelled

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import threading
@@ -12,11 +13,11 @@ from pathlib import Path
 
 MARK = "relab-cluster-result"
 STARTED: list[subprocess.Popen[str]] = []
-STEPS = 30_000
+STEPS = int(os.environ.get("CLUSTER_STEPS", "300_000"))  # some seconds of training: less on a busy machine
 QUESTION = """
 question: does a smaller clip range learn as much
-base: {{env: cartpole, total_steps: {steps}, algo.envs: 8, algo.steps: 64, eval.every: 4096, eval.episodes: 5,
-       save.every: 4096{base}}}
+base: {{env: cartpole, total_steps: {steps}, algo.envs: 8, algo.steps: 64, eval.every: {every}, eval.episodes: 5,
+       save.every: {every}{base}}}
 variants: {{usual: {{}}, smaller: {{algo.clip: 0.1}}}}
 seeds: 1
 {more}
@@ -27,7 +28,9 @@ def experiment(
     folder: Path, engine: str, steps: int = STEPS, more: str = "", base: str = "", env: dict[str, str] | None = None
 ) -> subprocess.Popen[str]:
     folder.mkdir(exist_ok=True)
-    (folder / "q.yaml").write_text(QUESTION.format(steps=steps, more=more, base=f", {base}" if base else ""))
+    (folder / "q.yaml").write_text(
+        QUESTION.format(steps=steps, every=max(2048, STEPS // 20), more=more, base=f", {base}" if base else "")
+    )
     words = [sys.executable, "-m", "relab.cli", "experiment", "q.yaml", "--yes", "--no-log", "--json", "--on", engine]
     with open(folder / "out.txt", "a") as out:
         process = subprocess.Popen(words, cwd=folder, stdout=out, stderr=subprocess.STDOUT, text=True, env=env)
