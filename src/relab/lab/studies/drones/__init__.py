@@ -32,6 +32,6 @@ def plan(full: bool) -> list[Step]:
 
 def course(name: str, what: str, seeds: tuple[int, ...]) -> Step:
     million = int(steps.COURSES[name]["total_steps"]) / 1e6
-    told = f"{what}: {million:g} M agent-steps, seeds {seeds[0]} to {seeds[-1]}" if len(seeds) > 1 else (
+    text = f"{what}: {million:g} M agent-steps, seeds {seeds[0]} to {seeds[-1]}" if len(seeds) > 1 else (
         f"{what}: {million:g} M agent-steps, seed {seeds[0]}")  # fmt: skip
-    return Step(name, told, SECONDS * million * len(seeds), steps.trained(name, seeds))
+    return Step(name, text, SECONDS * million * len(seeds), steps.trained(name, seeds))
