@@ -19,7 +19,7 @@ NUMBERS = ("performance", "score", "compat_perfect_deliv", "oob", "grips", "deli
 HOVER_RACE: dict[str, Any] = {"algo": "ppo", "env": "drones", "env.task": "hover_race"}
 PICK: dict[str, Any] = {"algo": "ppo", "env": "drones", "env.task": "pick_place"}
 COURSES: dict[str, dict[str, Any]] = {
-    "hover_race": HOVER_RACE | {"total_steps": 12_000_000},
+    "hover_race": HOVER_RACE | {"total_steps": 20_000_000},
     "hover_race_long": HOVER_RACE | {"total_steps": 90_000_000},
     "pick_place": PICK | {"total_steps": 20_000_000},
     "pick_place_long": PICK | {"total_steps": 100_000_000},
