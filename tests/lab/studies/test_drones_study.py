@@ -76,7 +76,7 @@ def test_the_page_shows_every_seed_the_interval_and_what_is_missing() -> None:
     assert "**0.92** [" in text
     assert "**0.25** |" in text, "one seed has no interval"
     assert "time limit 5." in text
-    assert "Not run: hover_race_long, pick_place, pick_place_full." in text
+    assert "Not run: pick_place, hover_race_long, hover_race_full, pick_place_full." in text
 
 
 def test_the_figure_draws_every_seed() -> None:

@@ -21,10 +21,11 @@ def plan(full: bool) -> list[Step]:
     listed = [
         course("hover_race", "one policy for hover and race", steps.SEEDS),
         course("pick_place", "pick-and-place from nothing", steps.SEEDS),
-        course("pick_place_long", "the same with more steps, one seed", steps.SEEDS[:1]),
+        course("hover_race_long", "one policy for hover and race with more steps", steps.SEEDS[:1]),
     ]
     more = [
-        course("hover_race_long", "one policy for hover and race, the whole budget", steps.SEEDS),
+        course("pick_place_long", "pick-and-place with more steps", steps.SEEDS[:1]),
+        course("hover_race_full", "one policy for hover and race, the whole budget", steps.SEEDS),
         course("pick_place_full", "pick-and-place, the whole budget", steps.SEEDS),
     ]
     return listed + more if full else listed

@@ -15,6 +15,7 @@ from relab.base.jsonl import decode
 
 PANELS = {  # course -> (numbers drawn, what they are, the bar)
     "hover_race": ("performance", "performance, mean of hover and race", 0.90),
+    "hover_race_long": ("performance", "performance, mean of hover and race", 0.90),
     "pick_place": ("score", "score of an episode", 535.0),
     "pick_place_long": ("score", "score of an episode", 535.0),
 }

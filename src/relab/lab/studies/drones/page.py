@@ -11,9 +11,10 @@ from relab.lab.studies.drones.steps import COURSES, WORLDS
 
 TITLES = {
     "hover_race": "Hover and race with one policy",
-    "hover_race_long": "Hover and race, the whole budget",
     "pick_place": "Pick-and-place from nothing",
+    "hover_race_long": "Hover and race, one seed with more steps",
     "pick_place_long": "Pick-and-place, one seed with more steps",
+    "hover_race_full": "Hover and race, the whole budget",
     "pick_place_full": "Pick-and-place, the whole budget",
 }
 BOUNDS = {"score": (-1024.0, 1024.0)}  # others are shares
