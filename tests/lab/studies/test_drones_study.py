@@ -11,7 +11,7 @@ from relab.config import layers
 from relab.config.layers import Layer
 from relab.lab import studies
 from relab.lab.studies import StepResult
-from relab.lab.studies.drones import figure, page, plan, steps
+from relab.lab.studies.drones import figure, page, plan, steps, stills
 
 TINY = {"total_steps": 1024, "eval.every": 1024, "eval.episodes": 1, "env.horizon": 16, "envs": 2, "steps": 16,
         "hidden": [4]}  # fmt: skip
@@ -82,3 +82,17 @@ def test_the_page_shows_every_seed_the_interval_and_what_is_missing() -> None:
 def test_the_figure_draws_every_seed() -> None:
     drawn = figure.figure_of({name: result.numbers["runs"] for name, result in results().items()})
     assert [len(axes.lines) for axes in drawn.axes] == [6, 2]  # seeds, and the bar
+
+
+@pytest.mark.slow
+def test_stills_show_both_tasks(tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.setattr(steps, "WORLDS", 1)
+    monkeypatch.setattr(stills, "TICKS", {"race": (1, 2), "pick_place": (1, 3)})
+    for task in ("hover_race", "pick_place"):
+        monkeypatch.setitem(steps.COURSES, task, {"algo": "ppo", "env": "drones", "env.task": task} | TINY)
+        steps.trained(task, (0,))(tmp_path / task, 1, str)
+    stills.main(tmp_path / "both.png", tmp_path / "hover_race" / "s0", tmp_path / "pick_place" / "s0")
+    from matplotlib import image
+
+    height, width = image.imread(tmp_path / "both.png").shape[:2]
+    assert (height > 300, width > 600) == (True, True)
