@@ -21,7 +21,7 @@ PICK: dict[str, Any] = {"algo": "ppo", "env": "drones", "env.task": "pick_place"
 COURSES: dict[str, dict[str, Any]] = {
     "hover_race": HOVER_RACE | {"total_steps": 20_000_000},
     "pick_place": PICK | {"total_steps": 20_000_000},
-    "hover_race_long": HOVER_RACE | {"total_steps": 75_000_000},
+    "hover_race_long": HOVER_RACE | {"total_steps": 50_000_000},
     "pick_place_long": PICK | {"total_steps": 100_000_000},
     "hover_race_full": HOVER_RACE | {"total_steps": 90_000_000},
     "pick_place_full": PICK | {"total_steps": 100_000_000},
