@@ -236,9 +236,8 @@ def evaluations(group: Group, called: Mapping[str, str], place: int) -> list[Eva
         dots = [(row.get("step"), _returns(row)) for row in spread(rows, EPISODES)]
         if rows:
             picture = Markup(drawings.episodes(dots, place, curves.possible("eval/return_det", [run])))
-            made.append(
-                EvalPicture(called[run.name], MODES.get(str(mode), ""), picture, rows[-1].get("step"), _episodes(rows[-1]))
-            )
+            how, step = MODES.get(str(mode), ""), rows[-1].get("step")
+            made.append(EvalPicture(called[run.name], how, picture, step, _episodes(rows[-1])))
     return made
 
 
