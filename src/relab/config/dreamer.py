@@ -11,7 +11,7 @@ from relab.config.shared import Discounted
 
 MOST_UPDATES = 1_000  # for each step: more is a slip of the keyboard
 LARGEST = 1e9  # supports and warm-ups beyond it leave no digits of a float32 for anything beside them
-HEAVIEST = 1e6  # of a loss: gradients are summed in float32, seven digits, so that beside it the others are rounded away
+HEAVIEST = 1e6  # of a loss: gradients are summed in float32, seven digits; beside it the others are rounded away
 WEIGHTS = ("entropy", "obs_scale", "dyn_scale", "rep_scale", "slow_scale", "replay_critic", "free_nats",
            "surprise_scale")  # fmt: skip
 SIZES = ("deter", "hidden", "stoch", "classes", "units", "blocks", "layers", "bins", "filters")

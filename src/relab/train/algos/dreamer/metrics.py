@@ -100,6 +100,6 @@ def of_iteration(s: State, rows: list[dict[str, float]], pace: float, arrived: i
 
 
 def step_size(s: State, pace: float) -> float:
-    """Of the world model, or of the actor where that one learns and the model does not: as large as it has warmed up."""
+    """Of the world model, or of the actor where that one learns and the model does not; warmed up so far."""
     part, rate = (ACTOR, s.cfg.lr_actor or s.cfg.lr) if s.cfg.mode == "behaviour" else (MODEL, s.cfg.lr)
     return rate * pace * s.optimiser.warmth(part)
