@@ -11,12 +11,13 @@ from relab.comparison.build import Result
 from relab.comparison.numbers import LEAST
 from relab.comparison.render import KEYS, UNITS, clean, mean_text, median, setting, share, step_text
 from relab.comparison.task import Task
+from relab.runs.naming import key_name
 
 
 def cells(task: Task) -> tuple[list[str], list[list[str]]]:
     keys = task.keys[:KEYS]
     level = f"{UNITS.get(task.axis or '', '')}steps to {task.level[0]:g}" if task.level else ""
-    head = ["variant", *(k.rpartition(".")[2] for k in keys), "seeds", f"{task.measure.words} [95 %]",
+    head = ["variant", *map(key_name, keys), "seeds", f"{task.measure.words} [95 %]",
             f"P(better than {task.reference.label})", *([level] if level else [])]  # fmt: skip
     rows = []
     for row in task.variants:
