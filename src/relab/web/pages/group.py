@@ -237,7 +237,9 @@ def evaluations(group: Group, called: Mapping[str, str], place: int) -> list[Eva
         if rows:
             picture = Markup(drawings.episodes(dots, place, curves.possible("eval/return_det", [run])))
             made.append(
-                EvalPicture(called[run.name], MODES.get(str(mode), ""), picture, rows[-1].get("step"), _episodes(rows[-1]))
+                EvalPicture(
+                    called[run.name], MODES.get(str(mode), ""), picture, rows[-1].get("step"), _episodes(rows[-1])
+                )
             )
     return made
 
