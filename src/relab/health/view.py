@@ -311,7 +311,7 @@ class View:
         n = course[-1].n
         means = f"mean of {n} episodes each" if self._course.evaluated else f"means of up to {n} rows each"
         what = means if n else "evaluations without their episodes"
-        return Evidence(self.earned, steps, values, f"{what}, last ± {error:.3g}")
+        return Evidence(self.earned, steps, values, f"{what}, standard error of the last {error:.3g}")
 
     @property
     def earned(self) -> str:
