@@ -95,6 +95,12 @@ class Group:
         chosen = {id(run) for run in kept.values()}
         return [run for run in self.runs if id(run) in chosen]
 
+    @property
+    def by_seed(self) -> list[Run]:
+        """In the order of their seeds, where all are numbers: names alone put 10 before 2."""
+        known = all(type(run.seed) is int for run in self.runs)
+        return sorted(self.runs, key=lambda r: r.seed) if known else self.runs
+
 
 def load(path: str | os.PathLike[str], now: float | None = None, hints: Hints | None = None) -> list[Group]:
     """All runs at or below `path`, in groups; RecordError where there are none that can be read."""
