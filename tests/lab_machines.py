@@ -17,20 +17,22 @@ class Machines:
 
     every_s, limits = 0.0, False
 
-    def __init__(self, cores: int = 4, source: str | None = None) -> None:
-        self.cores, self.jobs, self.sizes, self.source = (
-            cores,
-            dict[str, subprocess.Popen[bytes]](),
-            list[int](),
-            source,
-        )
+    def __init__(self, cores: int = 4, names: Sequence[str] = ("alpha",)) -> None:
+        self.cores, self.names = cores, names
+        self.jobs: dict[str, subprocess.Popen[bytes]] = {}
+        self.sizes: list[int] = []
 
-    def send(self, at: Desk, ids: Sequence[str]) -> str:
+    def send(self, at: Desk, ids: Sequence[str], avoid: Collection[str] = ()) -> str:
         self.sizes.append(len(ids))
         job = f"job-{len(self.jobs)}"
+        place = next(name for name in self.names if name not in avoid)
         words = [sys.executable, "-m", "relab.lab.execute.node", str(at.folder), job, *ids]
-        self.jobs[job] = subprocess.Popen(words, start_new_session=True)
+        env = {**os.environ, "SLURMD_NODENAME": place}
+        self.jobs[job] = subprocess.Popen(words, start_new_session=True, env=env)
         return job
+
+    def places(self) -> int:
+        return len(self.names)
 
     def states(self, jobs: Collection[str]) -> dict[str, JobState]:
         return {job: JobState("running") for job in jobs if job in self.jobs and self.jobs[job].poll() is None}

@@ -33,8 +33,12 @@ class RayNodes:
         args = {"num_cpus": self.cores, "object_store_memory": MEMORY, "include_dashboard": False}
         self.cluster = Cluster(initialize_head=True, head_node_args=args)
         for _ in range(self.nodes - 1):
-            self.more.append(self.cluster.add_node(num_cpus=self.cores, object_store_memory=MEMORY))
+            self.add()
         return self
+
+    def add(self, **words: Any) -> None:
+        """One more node."""
+        self.more.append(self.cluster.add_node(num_cpus=self.cores, object_store_memory=MEMORY, **words))
 
     @property
     def address(self) -> str:
@@ -46,9 +50,15 @@ class RayNodes:
 
     def kill(self, which: int = 0) -> None:
         """kill -9 of a node's raylet, as a machine that loses its power."""
-        node = self.more[which]
+        node = self.more.pop(which)
         (raylet,) = node.all_processes["raylet"]
         os.kill(raylet.process.pid, signal.SIGKILL)
+
+    def kill_head(self) -> None:
+        """kill -9 of what knows all nodes, and of its raylet."""
+        for kind in ("gcs_server", "raylet"):
+            for info in self.cluster.head_node.all_processes.get(kind, []):
+                os.kill(info.process.pid, signal.SIGKILL)
 
     def __exit__(self, *_: object) -> None:
         self.cluster.shutdown()

@@ -85,7 +85,7 @@ class SlurmNodes:
         try:
             self.write()
             self.begin_munge()
-            self.begin("slurmctld", program("slurmctld-wlm", "slurmctld"), "-c")
+            self.begin_controller()
             for node in ("n1", "n2"):
                 self.begin_node(node)
             self.wait_for(lambda: self.up() == 2, "two nodes that are idle")
@@ -127,6 +127,15 @@ class SlurmNodes:
                  f"--log-file={self.folder}/munged.log", "--force"]  # fmt: skip
         self.begin("munged", program("munged"), *words, conf=False)
         self.wait_for(lambda: (self.folder / "munge.socket").exists(), "munge's socket")
+
+    def begin_controller(self, fresh: bool = True) -> None:
+        """`fresh`: without what an earlier one knew."""
+        self.begin("slurmctld", program("slurmctld-wlm", "slurmctld"), *(["-c"] if fresh else []))
+
+    def kill_controller(self) -> None:
+        controller = self.daemons.pop("slurmctld")
+        controller.kill()
+        controller.wait()
 
     def begin_node(self, node: str) -> None:
         stepd = program("slurmstepd-wlm", "slurmstepd")

@@ -131,12 +131,14 @@ def test_today_shows_what_ended_and_seen_makes_it_old(served: Served) -> None:
     served.bench.shelf.refresh()
     text = served.get("/today").text
     assert "The last day" in text
-    assert "runs/wide-s0" in text
+    assert f'href="/group/{served.key("wide")}"' in text
+    assert "1 of 5 finished" in text
     assert "wide" in served.get("/today/more").text
     assert served.act("seen", {}).status_code == 200
     text = served.get("/today").text
     assert "Since your last look" in text
-    assert "runs/wide-s0" not in text
+    assert f'href="/group/{served.key("wide")}"' not in text
+    assert "Nothing ended" in text
     assert remembered.read(served.root).apart
 
 

@@ -179,7 +179,10 @@ def test_the_card_and_the_mark_of_a_finding_have_one_beginning(tmp_path: Path, s
     findings = [card | {"run": run, "where": run, "onset": step and {"axis": "x", "step": step}}
                 for run, step in steps.items()]  # fmt: skip
     served.bench.watcher.health = Health({**document, "findings": findings}, "done")
-    assert "since step 1,000 (earliest of 2 of 5 seeds)" in served.get(f"/group/{group.key}").text
+    text = served.get(f"/group/{group.key}").text
+    assert "since step 1,000" in text
+    assert "step 1,000 (earliest of 2 of 5 seeds)" in text
+    assert "3 of 5 runs" in text
     (mark,) = served.get(f"/api/curve?g={group.key}&metric=eval/return_det").json()["findings"]
     assert mark["x"] == 1000
 
@@ -229,7 +232,7 @@ def test_a_group_can_be_shared_by_the_command_that_its_page_shows(served: Served
 
     for group in served.bench.shelf.every():
         text = unescape(served.get(f"/group/{group.key}").text)
-        command = text.partition("the same as a file to share: <code>")[2].partition("</code>")[0]
+        command = text.partition("The same as a file to share</h2><pre>")[2].partition("</pre>")[0]
         assert command.startswith("relab report ")
         assert all(run.folder.name in command for run in group.runs)
 

@@ -6,7 +6,7 @@ import re
 import shlex
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -28,6 +28,7 @@ EXAMPLES = """
   relab loop loop.yaml --runs 10 --yes            goes on where it was left; nothing is run twice
   relab loop loop.yaml --mode quick --yes         the smaller loop that `quick` in the file describes
   relab loop loop.yaml --check next_config.yaml   would this proposal be refused? runs nothing
+  relab loop loop.yaml --runs 10 --yes --on slurm   its runs as jobs of Slurm; --on ray: on a Ray cluster
   relab loop loop.yaml --queue --runs 10          as an entry of the queue; `relab queue work` runs it
 """
 UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0, "": 1.0}
@@ -62,11 +63,15 @@ class LoopArgs(Planned):
 def main(words: Sequence[str]) -> int:
     args = parse(LoopArgs, "loop", words, EXAMPLES)
     from relab.lab import loop
+    from relab.lab.execute import where
 
     require(args.runs >= 0, f"`--runs` must be at least 0 proposals, but is {args.runs}")
     require(args.workers is None or args.workers >= 1, f"`--workers` must be at least 1, but is {args.workers}")
+    if args.only is not None:
+        return run_one(args)
     seconds = None if args.budget is None else seconds_of(args.budget)
     plan, folder = loop.load(args.file, args.mode), args.folder()
+    plan = replace(plan, execute=where.of(plan.execute.to_dict(), args.on, args.workers))
     if args.dry_run:
         return dry(args, plan, folder)
     if args.check is not None and not folder.exists():
@@ -75,6 +80,20 @@ def main(words: Sequence[str]) -> int:
     with unless_refused([folder]) as answer:
         answer.code = start(args, plan, folder, seconds)
     return answer.code or 0
+
+
+def run_one(args: LoopArgs) -> int:
+    """One run of a loop that goes on elsewhere: its submitter has asked for consent."""
+    from relab.lab import loop
+    from relab.lab.experiment.cells import status
+
+    require(args.on is None, "`--only` makes one run on this machine; leave --on out")
+    plan = loop.kept(args.folder())
+    if not consent([plan.command, plan.resume_command], args.yes, args.json):
+        return 1
+    cell, done = loop.run_one(args.folder(), str(args.only))
+    print(f"{args.only}: {status(cell)}")
+    return INTERRUPTED if done.interrupted else 1 if done.failed else 0
 
 
 def seconds_of(text: str) -> float:
@@ -249,7 +268,7 @@ def enqueue(args: LoopArgs) -> int:
     from relab.lab.execute.queue import Queue
 
     options = {"--runs": args.runs, "--budget": args.budget, "--mode": args.mode, "--name": args.name,
-               "--root": args.root, "--workers": args.workers}  # fmt: skip
+               "--root": args.root, "--workers": args.workers, "--on": args.on}  # fmt: skip
     words = [
         "loop",
         str(args.file),

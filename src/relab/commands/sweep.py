@@ -52,7 +52,7 @@ def main(words: Sequence[str]) -> int:
     args = parse(SweepArgs, "sweep", words, EXAMPLES)
     require(args.workers is None or args.workers >= 1, f"--workers must be at least 1, but is {args.workers}")
     plan = sweep.load(args.file)
-    plan = replace(plan, execute=where.of(plan.execute.to_dict(), args.on))
+    plan = replace(plan, execute=where.of(plan.execute.to_dict(), args.on, args.workers))
     folder = args.folder()
     if args.dry_run:
         return dry(plan, folder, args.json)

@@ -283,6 +283,9 @@ def _explored(pair: Pair) -> str:
     if min(x.n) < LEAST:
         return (f"exploratory: {short(pair.b)} against {short(pair.a)}: {_signed(x.delta)}, too few seeds to tell"
                 f" ({x.n[1]} and {x.n[0]}; no verdict under {LEAST}){seeds}")  # fmt: skip
+    if not (math.isfinite(x.low) and math.isfinite(x.high)):
+        return (f"exploratory: {short(pair.b)} against {short(pair.a)}: {_signed(x.delta)}, no interval: no seed"
+                f" differs{seeds}")  # fmt: skip
     return (f"exploratory: {short(pair.b)} against {short(pair.a)}: {_signed(x.delta)}"
             f" [{_signed(x.low)}, {_signed(x.high)}] (95 %, + is better){seeds}")  # fmt: skip
 

@@ -11,13 +11,18 @@ from relab.comparison.build import Result
 from relab.comparison.numbers import LEAST
 from relab.comparison.render import KEYS, UNITS, clean, has_interval, mean_text, median, share, side_by_side, step_text
 from relab.comparison.task import Task
+from relab.runs.naming import key_name
 
 
 def cells(task: Task) -> tuple[list[str], list[list[str]]]:
     keys = task.keys[:KEYS]
     level = f"{UNITS.get(task.axis or '', '')}steps to {task.level[0]:g}" if task.level else ""
+<<<<<<< HEAD
     interval = " [95 %]" if has_interval(task) else ""
     head = ["variant", *(k.rpartition(".")[2] for k in keys), "seeds", task.measure.words + interval,
+=======
+    head = ["variant", *map(key_name, keys), "seeds", f"{task.measure.words} [95 %]",
+>>>>>>> main
             f"P(better than {task.reference.label})", *([level] if level else [])]  # fmt: skip
     settings = list(zip(*(side_by_side([row.settings[k] for row in task.variants]) for k in keys)))
     rows = []

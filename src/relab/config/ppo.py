@@ -59,6 +59,8 @@ class PPO(Discounted, Collected):
     weight_decay: float = 0.0  # adamw and muon: share of each weight that a step takes away, times lr
     momentum: float = 0.95  # muon's
     adam_eps: float = 1e-5  # Adam's epsilon
+    ranks: int = 1  # processes that train one run together, each with its share of the worlds
+    backend: Literal["gloo", "nccl"] = "gloo"  # what their gradients go by; nccl: between GPUs
 
     @property
     def minibatch(self) -> int:
@@ -124,6 +126,10 @@ class PPO(Discounted, Collected):
             f"`envs * steps` must divide by `minibatches`, but got {self.envs} * {self.steps} = {self.batch}"
             f" and minibatches = {self.minibatches}",
         )
+        require_range("ranks", self.ranks, 1)
+        require(self.envs % self.ranks == 0, f"`ranks` must divide `envs`, but got envs = {self.envs} and ranks ="
+                f" {self.ranks}")  # fmt: skip
+        require(self.ranks == 1 or self.name == "ppo", f"`ranks` is for ppo, but the algorithm is {self.name}")
         require(self.batch > 1 or not self.norm_adv, "`norm_adv` needs a batch of at least 2 rows, but got 1")
         if self.rnn != "none":
             require(

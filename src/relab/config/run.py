@@ -113,6 +113,9 @@ class RunConfig:
         apart = getattr(self.algo, "collector", "step") == "own"
         require(self.schedule is None or not apart, "`schedule` changes the worlds between two iterations, but those of"
                 " `collector=own` are in another process, which it does not reach; use collector=step")  # fmt: skip
+        alone = getattr(self.algo, "ranks", 1) == 1
+        require(self.schedule is None or alone, "`schedule` changes the worlds between two iterations, but does not"
+                " reach those of other ranks; use ranks=1")  # fmt: skip
         kind, _, number = self.device.partition(":")
         is_device = self.device in ("cpu", "cuda", "mps") or (kind == "cuda" and number.isdecimal())
         require(is_device, f"`device` must be cpu, cuda, cuda:N or mps, but got {self.device!r}")

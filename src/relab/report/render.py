@@ -29,6 +29,7 @@ from relab.report.sweep_page import SweepPage
 from relab.report.tables import try_text
 from relab.runs.naming import task_names
 
+TEMPLATES = Path(__file__).parent / "templates"
 NAMES = ("report.md", "report.html")
 MAPS = (600, 380)  # width of a sweep's figures on wide and on narrow pages
 TIMELINE = (1200, 380)

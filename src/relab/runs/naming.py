@@ -124,7 +124,8 @@ def _telling(configs: Sequence[Mapping[str, Any]], keys: Sequence[str]) -> list[
 def _said(config: Mapping[str, Any], keys: Sequence[str]) -> str:
     ends = [key.rpartition(".")[2] for key in keys]
     words = []
-    for key, end in zip(keys, ends):
+    known = [key for key in keys if key in config] or keys  # what a log does not say names nothing
+    for key, end in [each for each in zip(keys, ends) if each[0] in known]:
         name = end if ends.count(end) == 1 else key
         words.append(shown(config.get(key, MISSING)) if end == "name" else f"{name}={shown(config.get(key, MISSING))}")
     return ", ".join(dict.fromkeys(words))
@@ -164,6 +165,16 @@ def colour_places(labels: Sequence[str], envs: Sequence[str], most: int = 6) -> 
             places[i] = order.setdefault(names[labels[i]], len(order))
             within[i] = place
     return places if len(order) <= most else within
+
+
+def key_name(key: str) -> str:
+    """A setting in a head of a table: its last part, or the part before where that says nothing.
+
+    >>> key_name("algo.lr"), key_name("algo.name"), key_name("seed")
+    ('lr', 'algo', 'seed')
+    """
+    rest, _, last = key.rpartition(".")
+    return key_name(rest) if last == "name" and rest else last
 
 
 def task_names(labels: Iterable[str], env: str) -> dict[str, str]:

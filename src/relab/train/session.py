@@ -23,10 +23,11 @@ from relab.config.run import RunConfig
 from relab.record.provenance import usable_cores
 from relab.record.run_folder import DETERMINISTIC, Record, clear_begun
 from relab.schedules.sources import check_record
-from relab.train import checkpoint, weights
+from relab.train import checkpoint, device, weights
 from relab.train.baseline import random_baseline
 from relab.train.conformity import check_policy, check_state
 from relab.train.contract import ContractError, Setup, clock_of
+from relab.train.device import is_cpu
 from relab.train.evaluation import Evaluator, point_to_best, read_progress
 from relab.train.kernels import jit
 from relab.train.loop import WITH, Companion, Ending, Trainer, failures_recorded
@@ -91,7 +92,7 @@ def start(
 
 def is_deterministic(cfg: RunConfig) -> bool:
     """Does the same config and seed give the same bytes on this machine? Settings of an algorithm may say no."""
-    return cfg.device == "cpu" and bool(getattr(cfg.algo, "is_repeatable", lambda: True)())
+    return is_cpu(cfg.device) and bool(getattr(cfg.algo, "is_repeatable", lambda: True)())
 
 
 def begin(
@@ -332,7 +333,8 @@ def without(data: Data, root: Path, name: str) -> str:
 
 def possible(cfg: RunConfig, runs: Path = Path("runs")) -> tuple[Any, Inherited | None]:
     """Environment and inherited weights, once all is seen to fit; nothing is measured, written or left behind."""
-    check_device(cfg.device)
+    device.check(cfg.device)
+    device.check_ranks(cfg.device, getattr(cfg.algo, "ranks", 1))
     env = make_env(cfg)
     check_agent(cfg, env, runs)
     companions_of(cfg, env)
@@ -357,15 +359,6 @@ def check_start(cfg: RunConfig) -> None:
     layers.require(not needed or cfg.start_from is not None, f"`start_from` must name {needed}, but is null for"
                    f" {cfg.env.name}; give start_from=RUN (or RUN@best, RUN@STEP), a run of `relab train ppo"
                    f" env={cfg.env.name}`, say; relab itself brings policies for {', '.join(shelf)}")  # fmt: skip
-
-
-def check_device(device: str) -> None:
-    """Is the device there? Asked before a run folder is made."""
-    import torch
-
-    kind = device.partition(":")[0]
-    there = {"cpu": True, "cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
-    layers.require(there[kind], f"`device={device}` must be usable by torch, but {kind} is not available here; try cpu")
 
 
 def prepare(cfg: RunConfig, record: Record, env: Any, screen: Screen, fresh: bool = True) -> Trainer:

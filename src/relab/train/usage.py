@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from relab.base.text import pace
+from relab.train import device as gpu
 
 TRAINING = ("collect_s", "advantage_s", "update_s")
 WITHIN = ("env_s", "act_s", "copy_s")  # parts of collect_s, where an algorithm measures them
@@ -33,15 +34,6 @@ def memory_mb() -> tuple[float, float]:
     """(most that this process had, all that the machine has)"""
     room = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 2**20
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, room
-
-
-def gpu_mb(device: str) -> dict[str, float]:
-    """Memory that torch holds on a GPU; nothing for runs without one."""
-    if not device.startswith("cuda"):
-        return {}
-    import torch
-
-    return {"time/gpu_mb": torch.cuda.max_memory_allocated() / 2**20}
 
 
 @dataclass
@@ -74,7 +66,7 @@ class Usage:
         training, (rss, room) = sum(spent.get(name, 0.0) for name in TRAINING), memory_mb()
         row = {f"time/{name}": seconds for name, seconds in within.items()}
         row |= {"time/sps_train": steps / max(training, 1e-9), "time/cores": cores, "time/rss_mb": rss}
-        return row | {"time/memory_share": rss / room, **gpu_mb(device)}
+        return row | {"time/memory_share": rss / room, **gpu.memory_mb(device)}
 
     def line(self) -> str:
         """Where the session's time went, in a sentence; empty where nothing was trained."""

@@ -79,7 +79,7 @@ def said(request: Request, message: str, status: int) -> Response:
 def static(request: Request) -> Response:
     """A file of the dashboard's own; the name is looked for in a list, not on the disk."""
     name = request.path_params["name"]
-    if name == "palette.css":
+    if name == render.PALETTE:
         return Response(render.palette(), media_type="text/css", headers=_kept())
     if name not in FILES:
         return PlainTextResponse("no such file", 404)
@@ -122,7 +122,7 @@ ROUTES = [
     Route("/today/more", today.more),
     Route("/notebook", notebook.page),
     Route("/notebook/more", notebook.more),
-    Route("/findings", group.findings_fragment),
+    Route("/findings", api.findings),
     Route("/details", group.details),
     Route("/api/curve", api.curve),
     Route("/api/curve.csv", api.table),

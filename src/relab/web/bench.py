@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -10,9 +11,8 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
 from relab.base.documents import Document
-from relab.health import onsets
-from relab.health.onsets import Since
-from relab.web import render
+from relab.runs.seeds import SeedGroup
+from relab.web import cards, render
 from relab.web.desk import Desk
 from relab.web.live import Live
 from relab.web.shelf import Shelf
@@ -44,21 +44,9 @@ class Bench:
         self.desk.close()
         self.shelf.close()
 
-    def findings_of(self, names: set[str], labels: set[str]) -> list[Document]:
-        """What examine said about some runs, or about their group: a card for each rule, which names the other runs."""
-        cards: dict[str, Document] = {}
-        for finding in self.watcher.health.findings:
-            if finding.get("run") in names or finding["where"] in labels:
-                card = cards.setdefault(finding["slug"], {**finding, "others": []})
-                if card["where"] != finding["where"]:
-                    card["others"].append(finding)
-        return [card | {"since": since(card, len(names))} for card in cards.values()]
-
-
-def since(card: Document, runs: int, unit: str = "seeds") -> Since | None:
-    """When what a card tells began, in the first of the runs that it names; chart and card say the same."""
-    dated = [(str(f["where"]), f["onset"]["step"]) for f in (card, *card["others"]) if f.get("onset")]
-    return onsets.earliest(dated, runs, unit)
+    def findings_of(self, groups: Sequence[SeedGroup], names: set[str] | None = None) -> list[Document]:
+        """What examine said about some groups, or about those of their runs that are named."""
+        return cards.of_groups(self.watcher.health.findings, groups, names)
 
 
 def of(request: Request) -> Bench:
@@ -74,6 +62,7 @@ def html(request: Request, template: str, status: int = 200, **content: Any) -> 
 def frame(request: Request) -> dict[str, Any]:
     """What stands around every page."""
     bench = of(request)
-    return {"token": bench.token, "root": bench.root.name or str(bench.root), "here": request.url.path,
+    return {"token": bench.token, "root": bench.root.name or str(bench.root), "root_path": str(bench.root),
+            "here": request.url.path,
             "watching": bench.watcher.health, "progress": bench.shelf.progress,
             "colours": " ".join(render.svg_scale.COLOURS)}  # fmt: skip

@@ -21,7 +21,7 @@ from relab.record.history import Column, History
 from relab.report import curves, words
 from relab.runs.grouping import Group, Run
 from relab.runs.verdict import is_return
-from relab.web import sampling
+from relab.web import names, sampling
 
 COUNTERS = {"updates": "data/updates", "env_steps": "data/env_steps", "agent_steps": "data/agent_steps",
             "episodes": "data/episodes", "sim_steps": "data/sim_steps"}  # fmt: skip
@@ -55,7 +55,7 @@ class Trace:
     """One run's rows, as many as the screen can show."""
 
     name: str
-    seed: str
+    called: str  # beside the others of its group
     group: str
     place: int
     x: np.ndarray
@@ -86,8 +86,8 @@ class Chart:
     def to_json(self) -> Document:
         """Plain lists and numpy arrays; NaN becomes null, which is a gap."""
         rows = [
-            {"run": t.name, "seed": t.seed, "group": t.group, "place": t.place, "x": t.x, "y": t.y, "smooth": t.smooth,
-             "rows": t.rows, "exact": t.exact, "lost": t.lost}
+            {"run": t.name, "called": t.called, "group": t.group, "place": t.place, "x": t.x, "y": t.y,
+             "smooth": t.smooth, "rows": t.rows, "exact": t.exact, "lost": t.lost}
             for t in self.traces
         ]  # fmt: skip
         bands = [{"group": group, "place": place, "x": b.x, "mean": b.mean, "low": b.low, "high": b.high,
@@ -120,7 +120,11 @@ def chart(groups: Sequence[tuple[Group, int]], view: ChartView) -> Chart:
     columns = min(max(view.columns, COLUMNS[0]), COLUMNS[1])
     entry = glossary.metric(metric) if metric and glossary.known(metric) else None
     whole = {id(run): points(run, metric, x) for run in runs}
-    traces = [_trace(run, group, place, whole[id(run)], view, columns) for group, place in groups for run in group.runs]
+    traces = []
+    for group, place in groups:
+        called = names.called(group.runs)
+        traces += [_trace(run, called[run.name], group.label, place, whole[id(run)], view, columns)
+                   for run in group.runs]  # fmt: skip
     limits = curves.possible(metric, runs)
     bands = [(group.label, place, band) for group, place in groups if (band := _band(group, metric, x, view, limits))]
     heights = curves.levels(runs) if is_return(metric) else []
@@ -168,7 +172,7 @@ def axis_name(x: str, runs: Sequence[Run], metric: str) -> str:
     return next(name for axis, name in shared_axes(runs, metric) if axis == x)
 
 
-def _trace(run: Run, group: Group, place: int, whole: Column, view: ChartView, columns: int) -> Trace:
+def _trace(run: Run, called: str, group: str, place: int, whole: Column, view: ChartView, columns: int) -> Trace:
     at, values = whole
     part = sampling.sample(at, values, columns, view.start, view.end)
     smooth = None
@@ -176,7 +180,7 @@ def _trace(run: Run, group: Group, place: int, whole: Column, view: ChartView, c
         line = sampling.smoothed(values, view.smooth)
         thin = sampling.sample(at, line, columns, view.start, view.end)
         smooth = np.interp(part.x, thin.x, thin.y) if len(thin.x) else None
-    return Trace(run.name, run.seed_name, group.label, place, part.x, part.y, smooth, part.rows, part.exact, part.lost)
+    return Trace(run.name, called, group, place, part.x, part.y, smooth, part.rows, part.exact, part.lost)
 
 
 def _band(group: Group, metric: str, x: str, view: ChartView, limits: tuple[float, float]) -> curves.Band | None:

@@ -6,6 +6,7 @@ Called in the desk's process. The pictures are the report's, in the colours that
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from relab.base.documents import Document
 from relab.comparison import build, declared, render, tables
@@ -15,9 +16,11 @@ from relab.formats.read.source import Source
 from relab.report import pictures, svg_pictures, words
 from relab.report.changes import config_changes
 from relab.report.first import shortened
-from relab.runs import grouping
+from relab.runs import grouping, naming
 from relab.web import parallel
 from relab.web.examining import loaded
+
+EXPLORED = "exploratory: "  # how such a line begins in a terminal
 
 
 def compared(root: str, sources: Sequence[Source], places: Sequence[int], options: Options) -> Document:
@@ -39,17 +42,32 @@ def compared(root: str, sources: Sequence[Source], places: Sequence[int], option
 
 
 def _task(task: Task, result: Result, places: dict[int, int]) -> Document:
-    head, rows = tables.cells(task)
+    short = named(task)
+    head, rows = tables.cells(short)
     code, name = task.measure.metric, words.metric(task.measure.metric)
-    details = [words.in_text(line) for line in render.joined(render.details(task))
+    details = [words.in_text(line) for line in render.joined(render.details(short))
                if not line.startswith(("declared", "differ"))]  # fmt: skip
     return {
         "env": task.env, "head": [word.replace(code, name) for word in head], "rows": rows,
         "caption": f"{name}{render.step_text(task)}; mean over seeds, t interval widened for skewness",
-        "sentence": sentence(task), "detail": detail(task), "lines": details, "notes": list(dict.fromkeys(task.notes)),
+        "sentence": sentence(short), "detail": detail(task),
+        "lines": [line for line in details if not line.startswith(EXPLORED)],
+        "explored": [line.removeprefix(EXPLORED) for line in details if line.startswith(EXPLORED)],
+        "notes": list(dict.fromkeys(task.notes)),
         "figures": [svg_pictures.draw(picture) for picture in pictures.of_task(task, places)],
         "parallel": parallel.draw(task), "places": [places.get(id(arm.runs[0]), 0) for arm in task.arms],
     }  # fmt: skip
+
+
+def named(task: Task) -> Task:
+    """The task with the names that its variants have below a heading that tells the environment."""
+    names = naming.task_names([row.label for row in task.variants], task.env)
+    return replace(
+        task,
+        variants=[replace(row, label=names[row.label]) for row in task.variants],
+        pairs=[replace(pair, a=names.get(pair.a, pair.a), b=names.get(pair.b, pair.b)) for pair in task.pairs],
+        reference=replace(task.reference, label=names.get(task.reference.label, task.reference.label)),
+    )
 
 
 def sentence(task: Task) -> str:

@@ -13,8 +13,10 @@ WIDTH, HEIGHT, LEFT, FOOT = 480, 190, 52, 156
 MOST_DOTS = 60  # of one evaluation; more lie upon each other
 
 
-def episodes(rows: Sequence[tuple[object, Sequence[float]]], place: int) -> str:
-    """(step, returns of its episodes) for each evaluation."""
+def episodes(
+    rows: Sequence[tuple[object, Sequence[float]]], place: int, limits: tuple[float, float] = (-math.inf, math.inf)
+) -> str:
+    """(step, returns of its episodes) for each evaluation; the axis ends where a return does."""
     known = [
         (float(step), [v for v in some if math.isfinite(v)]) for step, some in rows if isinstance(step, (int, float))
     ]
@@ -24,7 +26,7 @@ def episodes(rows: Sequence[tuple[object, Sequence[float]]], place: int) -> str:
     steps = [step for step, _ in known]
     low, high = min(steps), max(steps)
     x = Scale(low, high if high > low else low + 1, LEFT + 8, WIDTH - 12)
-    y = padded([v for _, some in known for v in some], FOOT, 10)
+    y = within(padded([v for _, some in known for v in some], FOOT, 10), limits)
     tone, parts = colour(place), [_frame(x, y)]
     for step, some in known:
         parts += [f'<circle cx="{x(step):.1f}" cy="{y(v):.1f}" r="2.2" fill="{tone}" fill-opacity=".35"/>'
@@ -36,6 +38,13 @@ def episodes(rows: Sequence[tuple[object, Sequence[float]]], place: int) -> str:
     ends = f"{number(min(last))} to {number(max(last))}"
     label = f"every episode of {len(known)} evaluations; the last has {len(last)}, {ends}"
     return drawing(WIDTH, HEIGHT, label, "".join(parts))
+
+
+def within(scale: Scale, limits: tuple[float, float]) -> Scale:
+    """A scale without numbers that cannot be, but for the room of half a line."""
+    room = (scale.high - scale.low) * 0.04
+    low, high = max(scale.low, limits[0] - room), min(scale.high, limits[1] + room)
+    return scale if low >= high else Scale(low, high, scale.start, scale.end)
 
 
 def _frame(x: Scale, y: Scale) -> str:

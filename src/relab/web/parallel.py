@@ -29,14 +29,14 @@ def draw(task: Task) -> str:
         return ""
     axes = [[row.settings.get(key) for row in known] for key in keys[: MOST_AXES - 1]]
     outcome = [row.mean.mid for row in known]
-    names = [*(key.rpartition(".")[2] for key in keys[: MOST_AXES - 1]), words.metric(task.measure.metric)]
+    names = [*map(naming.key_name, keys[: MOST_AXES - 1]), words.metric(task.measure.metric)]
     columns: list[Sequence[Any]] = [*axes, outcome]
     xs = [SIDE + i * (WIDTH - 2 * SIDE) / (len(columns) - 1) for i in range(len(columns))]
     heights = [_heights(column) for column in columns]
     order = sorted(range(len(known)), key=lambda i: outcome[i])
     parts = [_line(known[i], [h[i] for h, _ in heights], xs, _share(outcome, i)) for i in order]
     for x, name, (_, ticks) in zip(xs, names, heights):
-        parts.append(_axis(x, name, ticks))
+        parts.append(_axis(x, name, ticks, "start" if x == xs[0] else "end" if x == xs[-1] else "middle"))
     left = f" ({len(keys) - len(axes)} more settings vary)" if len(keys) > len(axes) else ""
     return drawing(WIDTH, HEIGHT, f"{len(known)} configs by {', '.join(names)}{left}", "".join(parts))
 
@@ -75,6 +75,11 @@ def _line(row: Variant, heights: Sequence[float], xs: Sequence[float], share: fl
     return f'<path class="way" d="M{path}" fill="none" stroke="{tone}" stroke-width="1.6" opacity=".75">{title}</path>'
 
 
+def _edge(x: float, side: str) -> float:
+    """Names of the outer axes begin and end at the edge of the picture, so that none is cut."""
+    return {"start": x - SIDE + 10, "end": x + SIDE - 10}.get(side, x)
+
+
 def _apart(ticks: Sequence[tuple[float, str]]) -> list[tuple[float, str]]:
     """Those that stand a line of text apart; the ends always do."""
     kept: list[tuple[float, str]] = []
@@ -84,8 +89,9 @@ def _apart(ticks: Sequence[tuple[float, str]]) -> list[tuple[float, str]]:
     return kept
 
 
-def _axis(x: float, name: str, ticks: Sequence[tuple[float, str]]) -> str:
+def _axis(x: float, name: str, ticks: Sequence[tuple[float, str]], side: str) -> str:
     parts = [f'<path d="M{x:.1f} {TOP}V{FOOT}" stroke="{GREY}" stroke-width="1.2"/>',
-             f'<text x="{x:.1f}" y="28" text-anchor="middle" font-weight="600">{escape(name[:24])}</text>']  # fmt: skip
+             f'<text x="{_edge(x, side):.1f}" y="28" text-anchor="{side}" font-weight="600">'
+             f"{escape(name[:24])}</text>"]  # fmt: skip
     parts += [f'<text class="over" x="{x + 5:.1f}" y="{y + 4:.1f}">{escape(text)}</text>' for y, text in _apart(ticks)]
     return "".join(parts)

@@ -49,7 +49,7 @@ class Seen:
 
 def read(root: Path) -> Seen:
     try:
-        body = read_json(_folder(), _file(root))
+        body = read_json(folder_of("served"), file_of(root))
     except (RecordError, OSError):
         return Seen()
     if body.get("schema") != SCHEMA:
@@ -62,15 +62,15 @@ def read(root: Path) -> Seen:
 def write(root: Path, seen: Seen) -> None:
     """A cache that cannot be written is no error: what is new is then shown again."""
     try:
-        _folder().mkdir(parents=True, exist_ok=True)
-        write_atomic(_folder() / _file(root), encode(seen.to_json()))
+        folder_of("served").mkdir(parents=True, exist_ok=True)
+        write_atomic(folder_of("served") / file_of(root), encode(seen.to_json()))
     except OSError:
         pass
 
 
-def _folder() -> Path:
-    return cache_folder() / "served"
+def folder_of(what: str) -> Path:
+    return cache_folder() / what
 
 
-def _file(root: Path) -> str:
+def file_of(root: Path) -> str:
     return hashlib.sha256(os.fsencode(root.resolve())).hexdigest()[:24] + ".json"

@@ -22,8 +22,11 @@ from relab.base.text import age, count, duration, number, plural, size
 from relab.report import render as report
 from relab.report import svg_scale, words
 from relab.runs.naming import shown
+from relab.web import cards
 
 STATIC = Path(__file__).parent / "static"
+SHARED = ("colours.css", "parts.css")  # of the report
+PALETTE = "palette.css"  # made when it is asked for
 STEERING = re.compile("[\\x00-\\x08\\x0b-\\x1f\\x7f-\\x9f\\u202a-\\u202e\\u2066-\\u2069]")
 
 
@@ -35,9 +38,14 @@ def environment() -> Environment:
     made.globals |= {
         "word": words.metric, "axis": words.axis, "number": number, "count": count, "duration": duration,
         "plural": plural, "shown": shown, "drawn": drawn, "ago": ago, "size": size, "colour": svg_scale.colour,
-        "small": report.small, "address": address, "asset": asset,
+        "small": report.small, "slim": report.slim, "address": address, "asset": asset, "shown_cards": cards.SHOWN,
     }  # fmt: skip
-    made.filters |= {"printable": printable, "exact": exact, "segment": lambda text: quote(str(text), safe="")}
+    made.filters |= {
+        "code": coded,
+        "printable": printable,
+        "exact": exact,
+        "segment": lambda text: quote(str(text), safe=""),
+    }
     return made
 
 
@@ -49,6 +57,11 @@ def plain(value: Any) -> Any:
 def drawn(text: str) -> Markup:
     """A picture as it stands in a page: its text is escaped already, and steers nothing either."""
     return Markup(STEERING.sub("?", text))
+
+
+def coded(text: Any) -> Markup:
+    """As the report has it: what stands between backticks is code; signs that steer are none."""
+    return drawn(report.coded(text))
 
 
 def exact(text: str) -> Markup:
@@ -75,7 +88,8 @@ def address(path: str, **params: Any) -> str:
 @functools.lru_cache(maxsize=64)
 def asset(name: str) -> str:
     """A file of the dashboard under an address that changes with it."""
-    return f"/static/{name}?{hashlib.sha256((STATIC / name).read_bytes()).hexdigest()[:10]}"
+    text = palette().encode() if name == PALETTE else (STATIC / name).read_bytes()
+    return f"/static/{name}?{hashlib.sha256(text).hexdigest()[:10]}"
 
 
 def ago(at: float) -> str:
@@ -84,8 +98,8 @@ def ago(at: float) -> str:
 
 
 def palette() -> str:
-    """The report's colours as a style sheet: a group has the colour of its place, on light and on dark."""
-    rules = []
+    """The report's own style sheets, and its colours: a group has the colour of its place, on light and on dark."""
+    rules = [(report.TEMPLATES / name).read_text() for name in SHARED]
     for place, tone in enumerate(svg_scale.COLOURS):
         rules.append(f".c{place} {{ --tone: {tone}; }}")
     return "\n".join(rules) + "\n"

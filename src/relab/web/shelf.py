@@ -26,6 +26,7 @@ from relab.runs.grouping import Group, Run
 from relab.runs.index import Index, Remarks
 from relab.runs.listing import ListedRun, Query, select
 from relab.runs.seeds import SeedGroup
+from relab.web.colours import Colours
 
 T = TypeVar("T")
 KEPT = 1 << 28  # bytes of runs that are kept in memory
@@ -55,6 +56,7 @@ class Shelf:
         in_memory = self._asking.submit(_in_memory, self._index).result()
         self._walking = self._asking if in_memory else ThreadPoolExecutor(1, "relab-walk")
         self._walker = self._index if in_memory else self._walking.submit(Index, self.root).result()
+        self._colours = Colours(self.root)
         self._grouped_s = 0.0  # that it took to put all runs into groups
         self._groups: tuple[int, float, list[SeedGroup]] | None = None
         self._kept: OrderedDict[tuple[Path, str], Kept] = OrderedDict()
@@ -95,7 +97,7 @@ class Shelf:
             or self._groups[0] != version
             or now - self._groups[1] > max(SETTLES_S, 20 * self._grouped_s)
         ):
-            self._groups = (version, now, seeds.whole(index))
+            self._groups = (version, now, self._colours.fixed(seeds.whole(index)))
             self._grouped_s = time.monotonic() - now
         return self._groups[2]
 

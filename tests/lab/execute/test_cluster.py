@@ -99,6 +99,23 @@ def test_a_program_that_fails_is_not_tried_again(tmp_path: Path) -> None:
     assert "why" in text(tmp_path / "logs" / "run-0.log")
 
 
+def test_one_that_fails_on_a_machine_gets_one_try_on_another(tmp_path: Path) -> None:
+    """A machine without a library, or with a full disk, fails whatever it is given."""
+    machines = Machines(names=("broken", "sound"))
+    code = "import os, sys; print('no such library') if os.environ['SLURMD_NODENAME'] == 'broken' else None;"
+    code += " sys.exit(3) if os.environ['SLURMD_NODENAME'] == 'broken' else open(sys.argv[1], 'a').write('done')"
+    result = run(tmp_path, jobs(tmp_path, 2, code), machines, Where(on="slurm", pack=2))
+    assert result.failed == []
+    assert machines.sizes == [2, 1, 1], "what is tried again is not packed with others"
+    assert "it failed on broken (exit code 3); one more try, elsewhere" in text(tmp_path / "logs" / "run-0.log")
+
+
+def test_one_that_fails_everywhere_has_failed_after_two_machines(tmp_path: Path) -> None:
+    machines = Machines(names=("a", "b", "c"))
+    assert run(tmp_path, jobs(tmp_path, 1, "import sys; sys.exit(3)"), machines).failed == ["run-0"]
+    assert len(machines.jobs) == 2
+
+
 def test_a_run_that_loses_three_machines_has_failed(tmp_path: Path) -> None:
     machines = Machines()
     result = run(tmp_path, jobs(tmp_path, 1, "import os, signal; os.kill(os.getppid(), signal.SIGKILL)"), machines)
@@ -137,6 +154,42 @@ def test_a_cancelled_sweep_leaves_nothing_running(tmp_path: Path) -> None:
     executor.close()
     assert all(process.poll() is not None for process in machines.jobs.values())
     assert executor.collect()[0].cancelled
+
+
+# ---- An engine that does not answer for a while
+
+
+def test_an_engine_that_is_begun_again_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    machines, answers = Machines(), iter([True, False, False])
+    states = machines.states
+
+    def sometimes(names: Collection[str]) -> dict[str, cluster.JobState]:
+        if not next(answers, True):
+            raise EngineError("Slurm refuses squeue: Unable to contact slurm controller")
+        return states(names)
+
+    monkeypatch.setattr(machines, "states", sometimes)
+    assert run(tmp_path, jobs(tmp_path, 1, SLOW, "0.3"), machines).finished == ["run-0"]
+    assert len(machines.jobs) == 1, "it was sent again"
+
+
+def test_one_that_never_answers_again_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    machines = Machines()
+    monkeypatch.setattr(cluster, "PATIENCE_S", 0.2)
+    executor = Cluster(machines, tmp_path, Where(on="slurm"))
+    (job,) = jobs(tmp_path, 1)
+    executor.submit(local.Work(job.name, tuple(job.elsewhere), job.log))
+
+    def never(names: Collection[str]) -> dict[str, cluster.JobState]:
+        raise EngineError("Slurm refuses squeue")
+
+    monkeypatch.setattr(machines, "states", never)
+    executor._send()
+    executor._look()  # the first silence is no error
+    time.sleep(0.25)
+    with pytest.raises(EngineError, match="refuses squeue"):
+        executor._look()
+    machines.close()
 
 
 # ---- A submitter that was killed
@@ -214,6 +267,9 @@ def test_a_folder_that_the_other_end_cannot_write_is_an_error(tmp_path: Path) ->
         ({"on": "ray", "partition": "short"}, "`execute.partition` is for Slurm"),
         ({"on": "slurm", "lines": ["--x\nrm -rf /"]}, "options of sbatch"),
         ({"minutes": -1}, "`execute.minutes` must be above 0"),
+        ({"on": "slurm", "shared": False}, "`execute.shared: false` is for Ray"),
+        ({"on": "ray", "scratch": "/fast"}, "`execute.scratch` goes with `shared: false`"),
+        ({"on": "ray", "shared": False, "files": ["../x"]}, "`execute.files` must be files or folders below"),
         (3, "must be an engine or a table"),
     ],
 )

@@ -18,7 +18,6 @@ run, seed, level = Path(sys.argv[1]), int(sys.argv[2]), float(sys.argv[3])
 rows = [f"{step},{level + seed + step}" for step in range(5)]
 (run / "progress.csv").write_text("step,return\\n" + "\\n".join(rows) + "\\n")
 """
-COMMAND = f"{sys.executable} {{program}} {{{{run}}}} {{{{seed}}}} {{{{level}}}}"
 EXPERIMENT = """
 question: does a level matter
 command: {command}
@@ -36,6 +35,19 @@ seeds: 1
 confirm: 0
 """
 
+LOOP = """
+question: which height is best
+command: {program} {{run}} {{seed}} {{height}}
+base: {{height: 1.0}}
+metric: return/mean
+range: [-100, 100]
+findings: false
+sampler: sobol
+seeds: {{noise: 3, first: 1, confirm: 3, again: 0}}
+policy: {{allow: {{height: {{low: 0.5, high: 1.5}}}}}}
+execute: {{pack: 3}}
+"""
+
 
 @pytest.fixture
 def machines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machines:
@@ -48,7 +60,8 @@ def machines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machines:
 
 def question(folder: Path, text: str) -> Path:
     path = folder / "q.yaml"
-    path.write_text(text.format(command=COMMAND.format(program=folder / "program.py")))
+    program = f"{sys.executable} {folder / 'program.py'}"
+    path.write_text(text.format(program=program, command=f"{program} {{run}} {{seed}} {{level}}"))
     return path
 
 
@@ -58,17 +71,29 @@ def rows(folder: Path) -> dict[str, bytes]:
 
 @pytest.mark.parametrize(
     ("kind", "text", "jobs"),
-    [("experiment", EXPERIMENT, 2), pytest.param("sweep", SWEEP, 2, marks=pytest.mark.slow)],
+    [
+        ("experiment", EXPERIMENT, 2),
+        pytest.param("sweep", SWEEP, 2, marks=pytest.mark.slow),
+        pytest.param("loop", LOOP, 9, marks=pytest.mark.slow),
+    ],
 )
 def test_the_same_bytes_here_and_elsewhere(tmp_path: Path, machines: Machines, kind: str, text: str, jobs: int) -> None:
     path = question(tmp_path, text)
-    more = ["--no-log"] if kind == "experiment" else []
+    more = {"experiment": ["--no-log"], "loop": ["--runs", "1"]}.get(kind, [])
     assert cli.main([kind, str(path), "--yes", "--root", "here", *more]) == 0
     assert machines.sizes == []
     assert cli.main([kind, str(path), "--yes", "--root", "away", "--on", "slurm", *more]) == 0
     assert 1 <= len(machines.sizes) <= jobs
     assert rows(tmp_path / "away") == rows(tmp_path / "here")
-    assert len(rows(tmp_path / "away")) == 2
+    assert len(rows(tmp_path / "away")) == {"loop": 4}.get(kind, 2)
     assert (tmp_path / "away" / "q" / "report.html").is_file(), "the answer is made where it was asked"
     assert cli.main([kind, str(path), "--yes", "--root", "away", "--on", "slurm", *more]) == 0
     assert len(machines.sizes) <= jobs, "finished runs are not sent again"
+
+
+def test_a_loop_gives_its_runs_away_and_decides_at_home(tmp_path: Path, machines: Machines) -> None:
+    path = question(tmp_path, LOOP)
+    assert cli.main(["loop", str(path), "--yes", "--runs", "0", "--on", "slurm"]) == 0
+    assert machines.sizes == [1, 2], "the run that is timed for the forecast, then the rest of the noise floor"
+    assert len(rows(tmp_path / "loops")) == 3
+    assert '"event":"noise"' in (tmp_path / "loops/q/journal").read_text().replace(" ", "")

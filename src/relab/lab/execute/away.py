@@ -14,7 +14,7 @@ from relab.lab.execute.cluster import JobState
 from relab.lab.execute.desk import SILENT_S, Desk, name_of
 from relab.lab.execute.engine_error import EngineError
 
-ROOTS = ("experiments", "sweeps")
+ROOTS = ("experiments", "sweeps", "loops")
 
 
 @dataclass(frozen=True)

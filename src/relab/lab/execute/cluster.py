@@ -14,12 +14,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from relab.base.enclosed import open_plain
 from relab.config.base import ConfigError
 from relab.lab.execute.desk import SILENT_S, Desk, End, Order, name_of
+from relab.lab.execute.engine_error import EngineError
 from relab.lab.execute.executor import Ended, Needs, Standing, Work
 from relab.lab.execute.release import release
 from relab.lab.execute.where import Where
 
+PATIENCE_S = 600.0  # with an engine that does not answer any more
 SETTLE_S = 3.0  # after a job is gone its last words may still be on their way through the file system
 
 
@@ -38,8 +41,11 @@ class Border(Protocol):
     every_s: float  # how often it may be asked
     limits: bool  # it tells a job itself when its time is up
 
-    def send(self, desk: Desk, ids: Sequence[str]) -> str:
-        """Have one job carry these orders out; its name."""
+    def send(self, desk: Desk, ids: Sequence[str], avoid: Collection[str] = ()) -> str:
+        """Have one job carry these orders out, on no machine that is to be avoided; its name."""
+
+    def places(self) -> int:
+        """How many machines there are to choose from."""
 
     def states(self, jobs: Collection[str]) -> dict[str, JobState]:
         """Those of the jobs that wait or run; who is missing has ended or was lost."""
@@ -61,6 +67,7 @@ class Sent:
     name: str
     job: str
     since: float
+    work: Work | None = None  # None: adopted from an earlier submitter
     cancelled: bool = False
     gone_since: float | None = None  # its job is not there any more
 
@@ -75,7 +82,9 @@ class Cluster:
         self.sent: dict[str, Sent] = {}  # by name
         self.ended: list[Ended] = []
         self.jobs: dict[str, JobState] = {}
+        self.avoid: dict[str, str] = {}  # name -> the machine on which it failed
         self.next_look = 0.0
+        self.silent_since: float | None = None  # the engine does not answer
         self.closing = False
 
     # ---- The four verbs, and what `run` needs besides
@@ -144,13 +153,14 @@ class Cluster:
 
     def _send(self) -> None:
         """What waits, in packs; the job of each is written down at once, for whoever comes after us."""
-        works = list(self.waiting.values())
-        for start in range(0, len(works), self.where.pack):
-            pack = works[start : start + self.where.pack]
+        works = [work for work in self.waiting.values() if work.id not in self.avoid]
+        packs = [works[start : start + self.where.pack] for start in range(0, len(works), self.where.pack)]
+        packs += [[work] for work in self.waiting.values() if work.id in self.avoid]
+        for pack in packs:
             ids = [self._put(work) for work in pack]
-            job = self.border.send(self.desk, ids)
+            job = self.border.send(self.desk, ids, [self.avoid[work.id] for work in pack if work.id in self.avoid])
             for id_, work in zip(ids, pack):
-                self.sent[work.id] = Sent(id_, work.id, job, time.monotonic())
+                self.sent[work.id] = Sent(id_, work.id, job, time.monotonic(), work)
                 del self.waiting[work.id]
             self.jobs[job] = JobState("waiting")
             self.desk.keep_sent(job, ids)
@@ -164,9 +174,16 @@ class Cluster:
 
     def _look(self) -> None:
         """Ask the engine, but not more often than it likes."""
-        if self.sent and time.monotonic() >= self.next_look:
-            self.jobs = self.border.states({x.job for x in self.sent.values()})
-            self.next_look = time.monotonic() + self.border.every_s
+        now = time.monotonic()
+        if not self.sent or now < self.next_look:
+            return
+        try:
+            self.jobs, self.silent_since = self.border.states({x.job for x in self.sent.values()}), None
+        except EngineError:  # a controller that is being begun again: what runs goes on meanwhile
+            self.silent_since = self.silent_since or now
+            if now - self.silent_since > PATIENCE_S:
+                raise
+        self.next_look = time.monotonic() + self.border.every_s
 
     def _see(self, each: Sent) -> None:
         """Has it ended, or was it lost with its machine?"""
@@ -187,8 +204,20 @@ class Cluster:
             if not self.closing:  # once is enough: the others are still waited for
                 raise ConfigError(end.problem)
             return
+        if end.code > 0 and not each.cancelled and self._elsewhere(each, end):
+            return
         cancelled = end.cancelled or (each.cancelled and end.code != 0)
         self.ended.append(Ended(each.name, end.code, end.seconds, end.rss_mb, None, cancelled, end.again))
+
+    def _elsewhere(self, each: Sent, end: End) -> bool:
+        """Whether one that failed gets one more try, on another machine: it may be the machine that is broken."""
+        if each.work is None or not end.place or each.name in self.avoid or self.closing or self.border.places() < 2:
+            return False
+        self.avoid[each.name] = end.place
+        self.waiting[each.name] = each.work
+        with open_plain(each.work.log, "ab") as log:
+            log.write(f"relab: it failed on {end.host} (exit code {end.code}); one more try, elsewhere\n".encode())
+        return True
 
     def _state(self, each: Sent) -> str:
         """Running from its first sign of life on: a job of many has some that wait for their turn."""

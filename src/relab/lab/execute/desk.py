@@ -56,6 +56,7 @@ class End:
     cancelled: bool = False
     again: bool = False  # its time was up, or it was preempted: another try that counts for nothing
     problem: str = ""  # why it could not be begun at all; that holds for all others as well
+    place: str = ""  # what the engine calls the machine
 
 
 @dataclass(frozen=True)

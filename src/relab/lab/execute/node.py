@@ -16,7 +16,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from types import FrameType
@@ -48,14 +48,17 @@ class Stop:
         self.caught.append(number)
 
 
-def carry_out(desk_folder: str, ids: Sequence[str], job: str = "", stop: Stop | None = None) -> None:
-    """All orders that have not ended yet, in turn; how each ended is on the desk when this returns."""
+def carry_out(desk_folder: str, ids: Sequence[str], job: str = "", stop: Stop | None = None, place: str = "") -> None:
+    """All orders that have not ended yet, in turn; how each ended is on the desk when this returns.
+
+    `place`: what the engine calls this machine.
+    """
     desk, stop = Desk(Path(desk_folder).parent), stop or Stop()
     for id_ in ids:
         if stop.caught:
-            desk.write_end(id_, End(-signal.SIGTERM, 0.0, platform.node(), again=True))
+            desk.write_end(id_, End(-signal.SIGTERM, 0.0, host(), again=True))
         elif desk.end(id_) is None or desk.end(id_).again:  # type: ignore[union-attr]
-            Try(desk, desk.order(id_), job, stop).run()
+            Try(desk, desk.order(id_), job, stop, place).run()
 
 
 @dataclass
@@ -66,7 +69,8 @@ class Try:
     order: Order
     job: str
     stop: Stop
-    host: str = field(default_factory=platform.node)
+    place: str = ""
+    host: str = field(default_factory=lambda: host())
 
     def run(self) -> None:
         began = time.monotonic()
@@ -80,7 +84,7 @@ class Try:
             end = End(-signal.SIGKILL, time.monotonic() - began, self.host, again=True)
         else:
             end = self.work()
-        self.desk.write_end(self.order.id, end)
+        self.desk.write_end(self.order.id, replace(end, place=self.place))
 
     def cannot(self) -> str:
         """Why nothing of this experiment can run here; empty where it can."""
@@ -144,6 +148,11 @@ class Try:
         return "asked" if due and self.desk.is_to_end(self.order.id) else ""
 
 
+def host() -> str:
+    """What people call this machine: Slurm may have a name of its own for it."""
+    return os.environ.get("SLURMD_NODENAME") or platform.node()
+
+
 def start(order: Order) -> subprocess.Popen[bytes]:
     words = [*RELAB, *order.words] if order.relab else order.words
     marks = {processes.JOB: order.id, processes.OWNER: processes.myself()}
@@ -161,7 +170,7 @@ def main(words: Sequence[str]) -> int:
     stop = Stop()
     for number in STOPS:
         signal.signal(number, stop)
-    carry_out(desk_folder, ids, job, stop)
+    carry_out(desk_folder, ids, job, stop, os.environ.get("SLURMD_NODENAME", ""))
     desk = Desk(Path(desk_folder).parent)
     return AGAIN if any((end := desk.end(id_)) is None or end.again for id_ in ids) else 0
 

@@ -12,8 +12,10 @@ import re
 import socket
 from collections.abc import Collection, Sequence
 from importlib import metadata
+from pathlib import Path
 from typing import Any
 
+from relab.lab.execute import parcels, ray_post
 from relab.lab.execute.cluster import JobState
 from relab.lab.execute.desk import Desk
 from relab.lab.execute.engine_error import EngineError
@@ -34,26 +36,52 @@ class RayBorder:
         self.tasks: dict[str, Any] = {}
         memory = {} if where.memory_mb is None else {"memory": int(where.memory_mb * 2**20)}
         needs = {"num_cpus": where.cores, "num_gpus": where.gpus, **memory}
-        self.task = self.ray.remote(max_retries=0, **needs)(_task)  # one kind of task: Ray schedules by kinds
+        work = _task if where.shared else ray_post.carry_out_apart
+        self.task = self.ray.remote(max_retries=0, **needs)(work)  # one kind of task: Ray schedules by kinds
+        self.office = None if where.shared else ray_post.open_office(self.ray)
+        self.files = {} if where.shared else carried(where.files)
+        self.desks: dict[str, tuple[Desk, list[str]]] = {}  # by job, where no folder is shared
 
-    def send(self, desk: Desk, ids: Sequence[str]) -> str:
+    def send(self, desk: Desk, ids: Sequence[str], avoid: Collection[str] = ()) -> str:
         job = f"ray-{ids[0]}"
-        self.tasks[job] = self.task.remote(str(desk.folder), list(ids), job)
+        task = self.task.options(label_selector={"ray.io/node-id": f"!in({','.join(avoid)})"}) if avoid else self.task
+        if self.where.shared:
+            self.tasks[job] = task.remote(str(desk.folder), list(ids), job)
+            return job
+        self.desks[job] = desk, list(ids)
+        parcel = parcels.pack(desk.folder.parent, ids)
+        self.tasks[job] = task.remote(self.office, parcel, self.files, str(desk.folder.parent), list(ids), job,
+                                      self.where.scratch)  # fmt: skip
         return job
+
+    def places(self) -> int:
+        return sum(node["Alive"] for node in self.ray.nodes())
 
     def states(self, jobs: Collection[str]) -> dict[str, JobState]:
         known = {job: task for job, task in self.tasks.items() if job in jobs}
-        ready = set()
+        ready: set[Any] = set()
         if known:
             done, _ = self.ray.wait(list(known.values()), num_returns=len(known), timeout=0)
             ready = set(done)
+        self._fetch()  # after the question who is done: of those all has arrived
         for job in [job for job, task in known.items() if task in ready]:
             self._settle(job, known.pop(job))
         return {job: JobState("running", host="") for job in known}
 
+    def _fetch(self) -> None:
+        """What workers that share no folder with us have sent; and which of them are to end."""
+        if self.office is None or not self.desks:
+            return
+        asks = [id_ for desk, ids in self.desks.values() for id_ in ids if desk.is_to_end(id_)]
+        for job, some in self.ray.get(self.office.fetch.remote(asks)).items():
+            for changes in some if job in self.desks else []:
+                desk, ids = self.desks[job]
+                parcels.apply(desk.folder.parent, changes, ids)
+
     def _settle(self, job: str, task: Any) -> None:
         """What a task raised is a fault of the engine's: of a machine that is gone, nothing; else it is said."""
         del self.tasks[job]
+        self.desks.pop(job, None)
         try:
             self.ray.get(task)
         except self.ray.exceptions.RayTaskError as error:
@@ -71,13 +99,21 @@ class RayBorder:
         return max(1, int(self.ray.cluster_resources().get("CPU", 1) // self.where.cores))
 
     def close(self) -> None:
-        self.ray.shutdown()
+        """The connection stays, for the next round of a sweep or a loop; Ray ends it with this process."""
 
 
 def _task(desk: str, ids: list[str], job: str) -> None:
+    import ray
+
     from relab.lab.execute.node import carry_out
 
-    carry_out(desk, ids, job)
+    carry_out(desk, ids, job, place=ray.get_runtime_context().get_node_id())
+
+
+def carried(names: Sequence[str]) -> dict[str, bytes]:
+    """The files and folders that go along, below the folder that relab was called in: path -> bytes."""
+    paths = [path for name in names for path in ([Path(name)] if Path(name).is_file() else Path(name).rglob("*"))]
+    return {path.as_posix(): path.read_bytes() for path in paths if path.is_file() and "__pycache__" not in path.parts}
 
 
 def connected(address: str | None) -> Any:

@@ -44,12 +44,13 @@ class SlurmBorder:
             raise EngineError(f"`--on slurm` needs Slurm's programs on the path, but {missing[0]} is not there")
         call(["sinfo", "--noheader", "--format=%P"])  # an answer, before anything is written
 
-    def send(self, desk: Desk, ids: Sequence[str]) -> str:
+    def send(self, desk: Desk, ids: Sequence[str], avoid: Collection[str] = ()) -> str:
         folder = desk.folder / "scripts"
         folder.mkdir(exist_ok=True)
         path = folder / f"{ids[0]}.sh"
         write_atomic(path, script(self.where, desk, ids).encode(), several=True)
-        match = JOB.match(call(["sbatch", "--parsable", str(path)]))
+        but = [f"--exclude={','.join(avoid)}"] if avoid else []
+        match = JOB.match(call(["sbatch", "--parsable", *but, str(path)]))
         if match is None:
             raise EngineError(f"sbatch took {path} and named no job")
         return match[1]
@@ -59,6 +60,11 @@ class SlurmBorder:
 
     def drop(self, job: str) -> None:
         call(["scancel", job])
+
+    def places(self) -> int:
+        """Nodes that are up."""
+        lines = call(["sinfo", "--noheader", "--Node", "--responding", "--format=%N"]).split()
+        return len(set(lines))
 
     def room(self) -> int:
         """As many runs as the cluster has cores for: more would only stand in its line."""

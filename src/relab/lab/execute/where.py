@@ -8,6 +8,7 @@ from __future__ import annotations
 import typing
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
 from typing import Any
 
 from relab.base.documents import Document
@@ -36,6 +37,11 @@ class Where:
     modules: tuple[str, ...] = ()  # `module load` of these before relab is called
     venv: str | None = None  # environment that is activated before relab is called
     env: dict[str, str] = field(default_factory=dict)  # variables that are set for the runs
+    shared: bool = True  # the machines see the folder of the runs; else it travels there and back (Ray)
+    scratch: str | None = None  # without a shared folder: where a machine works; None: its temporary folder
+    files: tuple[
+        str, ...
+    ] = ()  # without a shared folder: programs and folders that go along, from where relab is called
 
     @property
     def engine(self) -> str:
@@ -58,8 +64,8 @@ class Where:
 HERE = Where()
 
 
-def of(values: Any, on: str | None = None) -> Where:
-    """`execute` of a file, with what the command line says about the engine; mistakes are errors that name the key."""
+def of(values: Any, on: str | None = None, at_once: int | None = None) -> Where:
+    """`execute` of a file, with what the command line says (`--on`, `--workers`); mistakes are errors with the key."""
     table: Any = {"on": values} if isinstance(values, str) else values or {}
     require(isinstance(table, Mapping), f"`execute` must be an engine or a table of settings, but is {table!r:.80}")
     known, types = {each.name for each in fields(Where)}, typing.get_type_hints(Where)
@@ -67,11 +73,12 @@ def of(values: Any, on: str | None = None) -> Where:
         near = hint(str(key), sorted(known), "; the nearest known one is `{}`")
         require(key in known, f"unknown key `execute.{key}`{near}")
     lists = {key: (value,) if isinstance(value, str) else tuple(map(str, value or ()))
-             for key, value in table.items() if key in ("lines", "modules")}  # fmt: skip
+             for key, value in table.items() if key in ("lines", "modules", "files")}  # fmt: skip
     env = {str(k): str(v) for k, v in dict(table.get("env") or {}).items()}
     plain = {k: coerce(v, types[k], f"execute.{k}") for k, v in table.items() if k not in (*lists, "env")}
     where = Where(**{**plain, **lists, **({"env": env} if env else {})})
-    return checked(replace(where, on=on) if on is not None else where)
+    where = replace(where, on=on or where.on, at_once=at_once or where.at_once)
+    return checked(where)
 
 
 def checked(where: Where) -> Where:
@@ -88,6 +95,16 @@ def checked(where: Where) -> Where:
     odd = [key for key in OF_SLURM if getattr(where, key)]
     require(where.engine == "slurm" or not odd, f"`execute.{odd[0] if odd else ''}` is for Slurm, but the runs go to"
                                                 f" {where.engine}")  # fmt: skip
+    require(where.shared or where.engine == "ray", "`execute.shared: false` is for Ray, but the runs go to"
+            f" {where.engine}; Slurm's jobs and their submitter need a folder that all machines see")  # fmt: skip
+    lost = [key for key in ("scratch", "files") if getattr(where, key) and where.shared]
+    require(not lost, f"`execute.{lost[0] if lost else ''}` goes with `shared: false`")
+    odd = [
+        name for name in where.files if Path(name).is_absolute() or ".." in Path(name).parts or not Path(name).exists()
+    ]
+    require(
+        not odd, f"`execute.files` must be files or folders below {Path.cwd()}, but {odd[0] if odd else ''!r} is none"
+    )
     broken = [line for line in where.lines if "\n" in line or not line.startswith("-")]
     require(not broken, f"`execute.lines` are options of sbatch such as --constraint=avx512, but got {broken[:1]}")
     return where

@@ -161,7 +161,7 @@ def job(e: Experiment, cell: Cell, folder: Path) -> local.Job:
 
 def only(cell: Cell, folder: Path) -> list[str]:
     """Words of relab that make this run and no other, on any machine that sees the folder: begun or gone on with."""
-    kind = "sweep" if (folder / "sweep.yaml").exists() else "experiment"
+    kind = next((name for name in ("sweep", "loop") if (folder / f"{name}.yaml").exists()), "experiment")
     place = folder.resolve()
     words = [kind, str(place / f"{kind}.yaml"), "--name", place.name, "--root", str(place.parent), "--yes"]
     return [*words, "--only", cell.folder.name]

@@ -19,7 +19,7 @@ from relab.base.documents import Settings
 from relab.base.errors import UserError
 from relab.config import layers
 from relab.config.layers import Layer
-from relab.train import session
+from relab.train import device, session
 from relab.train.loop import Trainer
 from relab.train.screen import Silent
 
@@ -54,7 +54,7 @@ def train(variant: Path, folder: Path) -> None:
     file = layers.file_layer(variant)
     resolved = layers.resolve([file, Layer("pilot", settings(layers.resolve([file]).config))])
     cfg, watch = resolved.config, Watch()
-    session.check_device(cfg.device)
+    device.check(cfg.device)
     env = session.make_env(cfg)
     with session.exits_are_errors():
         inherited = session.inherited_by(cfg, env, folder.parent)

@@ -5,10 +5,22 @@ and the evaluator is locked. Everything is a function of the loop's folder: kill
 """
 
 from relab.base.interrupts import Interrupted
-from relab.lab.loop.drive import Looping, facts, prepare
+from relab.lab.loop.drive import Looping, facts, prepare, run_one
 from relab.lab.loop.journal import claimed
 from relab.lab.loop.lock import TamperedError
-from relab.lab.loop.plan import Loop, load
+from relab.lab.loop.plan import Loop, kept, load
 from relab.lab.loop.policy import RefusedError
 
-__all__ = ["Interrupted", "Loop", "Looping", "RefusedError", "TamperedError", "claimed", "facts", "load", "prepare"]
+__all__ = [
+    "Interrupted",
+    "Loop",
+    "Looping",
+    "RefusedError",
+    "TamperedError",
+    "claimed",
+    "facts",
+    "kept",
+    "load",
+    "prepare",
+    "run_one",
+]

@@ -30,7 +30,8 @@ from relab.base.interrupts import Interrupted
 from relab.base.jsonl import RecordError
 from relab.base.processes import RELAB
 from relab.config import layers, registry
-from relab.lab.execute import local
+from relab.config.base import require
+from relab.lab.execute import engines, local
 from relab.lab.experiment import cells as runs
 from relab.lab.experiment import watcher
 from relab.lab.experiment.cells import Cell
@@ -102,7 +103,8 @@ class Arms:
         if todo:
             try:
                 jobs = [self.guarded(runs.job(e, cell, self.folder), cell) for cell in todo]
-                done = local.run(jobs, self.workers, self.watch, self.look(todo), self.plan.look_every)
+                at = engines.of(self.plan.execute, self.folder)
+                done = local.run(jobs, self.workers, self.watch, self.look(todo), self.plan.look_every, at)
                 lock.check(self.plan, self.folder)
             except lock.TamperedError:
                 self.mark(todo)
@@ -112,6 +114,15 @@ class Arms:
             self.note_failures([cell for cell in todo if cell.folder.name in done.failed])
         deciding.judge(self.plan, self.folder, cells, self.workers, self.trust)
         self.note_flaws(cells)
+
+    def run_one(self, name: str) -> tuple[Cell, local.Result]:
+        """One run by its name, on this machine, for a loop that goes on elsewhere; nothing but the run is written."""
+        config, _, seed = name.rpartition("-s")
+        known = config in self.experiment.variants and seed.isdecimal()
+        require(known, f"`--only` must be a run of {self.folder}, such as {BASE}-s0, but is {name!r}")
+        cell = self.cell(config, int(seed))
+        job = self.guarded(runs.job(self.experiment, cell, self.folder), cell)
+        return cell, local.run([job], 1)
 
     def look(self, cells: Sequence[Cell]) -> local.Look | None:
         """Who looks at running runs: for what the file says, and for those with weights whether they lose them."""

@@ -22,6 +22,7 @@ from relab.base.jsonl import write_atomic
 from relab.base.text import duration, number, plural
 from relab.config import layers
 from relab.config.base import require
+from relab.lab.execute import local
 from relab.lab.experiment import cells as runs
 from relab.lab.experiment.cells import Cell, check_own, check_same
 from relab.lab.loop import deciding, dropped, lock, sampler, start
@@ -259,6 +260,11 @@ def prepare(plan: Loop, folder: Path, workers: int, tell: Tell = print) -> Loopi
     arms = Arms(plan, folder, journal, workers, tell)
     start.check(plan, folder, arms.settings(BASE), arms.trust)
     return Looping(arms, Proposer(arms))
+
+
+def run_one(folder: Path, name: str) -> tuple[Cell, local.Result]:
+    """One run of a loop that is under way, as its folder says; the evaluator is looked at before and after."""
+    return Arms(plans.kept(folder), folder, Journal(folder), 1).run_one(name)
 
 
 def keep(plan: Loop, folder: Path) -> None:

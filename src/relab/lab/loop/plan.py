@@ -19,11 +19,14 @@ from typing import Any
 
 from relab.base import limits
 from relab.base.documents import Document, Settings
+from relab.base.enclosed import own
 from relab.base.near import hint
 from relab.base.numbers import is_finite, is_number
 from relab.config import layers
 from relab.config.base import require, require_range
 from relab.config.coerce import coerce
+from relab.lab.execute import where
+from relab.lab.execute.where import HERE, Where
 from relab.lab.experiment import template, watcher
 from relab.lab.experiment.question import Experiment, check_budget
 from relab.lab.loop import policy as policies
@@ -37,7 +40,7 @@ SAVES = ("all", "best", "latest")
 BASE = "base"  # the name of the first config
 HIDDEN = {"eval/return_det": ("det", "mean"), "eval/return_sampled": ("sampled", "mean"),
           "eval/success_det": ("det", "success"), "eval/success_sampled": ("sampled", "success")}  # fmt: skip
-GROWS = ("question", "log", "save_strategy")  # may change without making it another loop
+GROWS = ("question", "log", "save_strategy", "execute")  # may change without making it another loop
 
 
 @dataclass(frozen=True)
@@ -87,6 +90,7 @@ class Loop(Measured):
     mode: str = "full"
     log: str | None = None
     quick: Settings = field(default_factory=dict)  # keys of this file that --mode quick sets instead
+    execute: Where = HERE  # where the runs go, and what one takes there; what decides is evaluated at home
 
     @property
     def decides(self) -> str:
@@ -104,13 +108,13 @@ class Loop(Measured):
         """As plain values for loop.yaml."""
         values: Document = {name: getattr(self, name) for name in in_order(Loop)}
         values |= {key: template.join(values[key]) for key in (*template.COMMANDS, "evaluate")}
-        values |= {"policy": self.policy.to_dict(), "seeds": vars(self.seeds).copy()}
+        values |= {"policy": self.policy.to_dict(), "seeds": vars(self.seeds).copy(), "execute": self.execute.to_dict()}
         values |= {key: list(value) for key, value in values.items() if isinstance(value, tuple)}
         return {key: value for key, value in values.items() if value not in (None, "", [], {}, False)}
 
 
 KEYS = {each.name for each in fields(Loop)} - {"mode"}
-SPECIAL = ("policy", "seeds", "base", "evaluate", "range", "stop_on", "quick", "evaluator", "mode")
+SPECIAL = ("policy", "seeds", "base", "evaluate", "range", "stop_on", "quick", "evaluator", "mode", "execute")
 
 
 def load(path: Path, mode: str = "full") -> Loop:
@@ -124,6 +128,14 @@ def load(path: Path, mode: str = "full") -> Loop:
     loop = of_values({**values, **quick} if mode == "quick" else dict(values), path)
     check(loop := replace(loop, mode=mode), path)
     return loop
+
+
+def kept(folder: Path) -> Loop:
+    """The loop of a folder as it was written down when it began, in the mode that it has."""
+    path = own(folder, FILE)
+    values = dict(layers.read_yaml(path))
+    mode = str(values.pop("mode", "full"))
+    return replace(of_values(values, path), mode=mode)
 
 
 def of_values(values: Mapping[str, Any], path: Path) -> Loop:
@@ -143,7 +155,7 @@ def of_values(values: Mapping[str, Any], path: Path) -> Loop:
         policy=policies.load(values.get("policy")), seeds=seeds_of(values.get("seeds")),
         base=settings_of(values, "base"), range=range_of(values.get("range")),
         stop_on=watcher.names_of(values.get("stop_on")), evaluator=policies.texts(values.get("evaluator"), "evaluator"),
-        quick=settings_of(values, "quick"), **words, **known,
+        quick=settings_of(values, "quick"), execute=where.of(values.get("execute")), **words, **known,
     )  # fmt: skip
 
 

@@ -76,12 +76,12 @@ def run_rounds(s: Sweeping, workers: int, watch: Watch | None, tell: Tell | None
 
 def do(s: Sweeping, cells: list[Cell], workers: int, watch: Watch | None) -> None:
     """Run what is missing of these; what fails is written down with its last words and left alone."""
-    while any(map(busy, s.missing(cells))):
+    while s.plan.execute.here and any(map(busy, s.missing(cells))):  # elsewhere the engine is asked
         time.sleep(POLL_S)
     todo = s.missing(cells)
     if not todo:
         return
-    at = engines.of(s.plan.execute, s.folder, workers)
+    at = engines.of(s.plan.execute, s.folder)
     done = local.run(runs.jobs(s.experiment, todo, s.folder), workers, watch, at=at)
     by_name = {cell.folder.name: cell for cell in todo}
     s.ledger.failed |= {name: runs.why_failed(by_name[name]) for name in done.failed}
@@ -110,7 +110,7 @@ def busy(cell: Cell) -> bool:
 def run_optuna(s: Sweeping, workers: int, watch: Watch | None) -> None:
     """As many trials at a time as keep the workers busy; each is told the mean over its seeds."""
     study = ask.study(s.plan, s.folder)
-    batch = max(1, workers // len(s.plan.seeds))
+    batch = max(1, (s.plan.execute.at_once or workers) // len(s.plan.seeds))
     waiting = ask.open_trials(s.plan, study)
     while ask.completed(study) + failed(s, waiting) < int(s.plan.trials or 0):
         left = int(s.plan.trials or 0) - ask.completed(study) - failed(s, waiting)

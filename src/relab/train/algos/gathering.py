@@ -20,6 +20,7 @@ from relab.record.spec import Spec
 from relab.train import rollout
 from relab.train.algos.episode_metrics import episode_metrics, recent_returns
 from relab.train.contract import Counts, DivergedError, Setup, Stopwatch
+from relab.train.device import is_cpu
 from relab.train.envs.base import Episodes, Step, Worlds
 from relab.train.kernels.rng import mix
 from relab.train.replay import Fields, Replay
@@ -57,7 +58,7 @@ def require_vectors(algo: str, spec: Spec, device: str) -> None:
     require(not spec.obs_shape, f"{algo} learns from vectors, but {spec.env} observes {spec.seen}; try algo=ppo, which"
             " has an encoder for them, or register the environment with a wrapper that makes a vector"
             " (gymnasium.wrappers.FlattenObservation)")  # fmt: skip
-    require(device == "cpu", f"{algo} runs on the cpu, but `device` is {device}")
+    require(is_cpu(device), f"{algo} runs on the cpu, but `device` is {device}")
 
 
 class Learning(Protocol):

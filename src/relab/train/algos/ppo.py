@@ -25,6 +25,7 @@ from relab.train.algos.episode_metrics import episode_metrics, recent_returns
 from relab.train.algos.ppo_agent import Agent, load_agent, make_agent
 from relab.train.algos.ppo_learner import FastLearner, Pace, SequenceLearner, Steps, TorchLearner, ppo_epochs
 from relab.train.contract import Counts, Setup, Stopwatch
+from relab.train.device import is_cpu
 from relab.train.envs.base import Worlds
 from relab.train.kernels import ahead
 from relab.train.kernels.ahead import Ahead
@@ -57,6 +58,8 @@ class State:
     counts: Counts = field(default_factory=Counts)
     ahead: Ahead | None = None  # what still compiles, the first time on a machine
     recent: deque[float] = field(default_factory=recent_returns)
+    setup: Setup | None = None  # what other ranks are made of
+    team: Any = None  # ppo_ranks.Team, from the first iteration on, where several processes train
 
     def to_tree(self) -> Tree:
         """The state as a tree of arrays and plain numbers, for a checkpoint."""
@@ -76,6 +79,7 @@ class State:
         }
 
     def load(self, tree: Tree) -> None:
+        close(self)
         load_agent(self.agent, tree)
         self.adam.load(tree["adam"])
         self.worlds.restore(tree["worlds"])
@@ -94,8 +98,23 @@ def first_time() -> str:
 
 def init(setup: Setup) -> State:
     state = build(setup)
+    state.setup = setup
     state.ahead = compile_ahead(state)
     return state
+
+
+def check(setup: Setup) -> None:
+    if setup.cfg.ranks > 1:
+        from relab.train.algos import ppo_ranks
+
+        ppo_ranks.check(setup)
+
+
+def close(s: State) -> None:
+    """End the other ranks, where there are any."""
+    if s.team is not None:
+        team, s.team = s.team, None
+        team.close()
 
 
 def compile_ahead(s: State) -> Ahead | None:
@@ -151,7 +170,7 @@ def make_adam(cfg: PPO, agent: Agent) -> mlps.Adam | optim.Adam | optim.Muon:
         return optim.Muon(agent.params, cfg.adam_eps, cfg.momentum, cfg.weight_decay)
     if cfg.optimizer == "adamw":
         return optim.Adam(flat, cfg.adam_eps, decay=cfg.weight_decay)
-    return mlps.Adam(flat.numel(), cfg.adam_eps) if agent.device == "cpu" else optim.Adam(flat, cfg.adam_eps)
+    return mlps.Adam(flat.numel(), cfg.adam_eps) if is_cpu(agent.device) else optim.Adam(flat, cfg.adam_eps)
 
 
 def make_learner(cfg: PPO, agent: Agent) -> FastLearner | TorchLearner | SequenceLearner:
@@ -164,6 +183,8 @@ def make_learner(cfg: PPO, agent: Agent) -> FastLearner | TorchLearner | Sequenc
 
 def iterate(s: State, watch: Stopwatch) -> dict[str, float]:
     """Act for one batch, and learn from it."""
+    if s.cfg.ranks > 1:
+        call_ranks(s)
     with watch("collect"):
         collect(s)
     env, act = s.traj.env_s, s.traj.act_s
@@ -173,9 +194,22 @@ def iterate(s: State, watch: Stopwatch) -> dict[str, float]:
         return update(s)
 
 
+def call_ranks(s: State) -> None:
+    """The other ranks do this iteration too; before the first one they are begun."""
+    if s.team is None:
+        from relab.train.algos import ppo_ranks
+
+        assert s.setup is not None
+        s.team = ppo_ranks.begin(s, s.setup)
+    s.team.say(True)
+
+
 def collect(s: State) -> None:
     """Act for one batch."""
     s.agent.in_one_call = s.ahead is None or s.ahead.ready(COLLECTOR)
+    if s.team is not None:
+        s.team.collect(s)
+        return
     rollout.collect(s.worlds, s.agent, s.traj, s.cursor, s.counts.env_steps // s.worlds.n)
 
 
@@ -276,7 +310,8 @@ def learn(s: State, batch: Batch, lr: float, ent_coef: float) -> dict[str, float
     coefs = Coefs(cfg.clip, np.inf if cfg.clip_value is None else cfg.clip_value, cfg.value_coef, ent_coef, 0.0)
     order_EN = np.array([s.shuffle.permutation(n) for _ in range(cfg.epochs)])
     cuts = cut_evenly(n, min(cfg.minibatches, n))
-    fast = s.learner if isinstance(s.learner, FastLearner) and isinstance(s.adam, mlps.Adam) else None
+    alone = s.team is None and isinstance(s.adam, mlps.Adam)
+    fast = s.learner if isinstance(s.learner, FastLearner) and alone else None
     if fast and fast.takes_whole(int(np.diff(cuts).max())):
         steps = fast.epochs(order_EN, cuts, coefs, pace(s.cfg, s.adam, lr), s.adam)
     else:
@@ -332,7 +367,7 @@ def take_step(s: State, batch: Batch, rows: np.ndarray, coefs: Coefs, lr: float,
     """One minibatch, into row `at` of the steps."""
     params, limits = s.agent.params, pace(s.cfg, s.adam, lr)
     weight = segment_rows(batch, rows, s.cfg.bptt) if s.agent.memory_dim else len(rows)
-    sums, steps.ratio_max[at] = s.learner.gradient(rows, coefs._replace(scale=1.0 / max(weight, 1)))
+    sums, steps.ratio_max[at] = gradient(s, rows, coefs._replace(scale=1.0 / max(weight, 1)))
     steps.sums[at] = sums
     d_log_std = params.grads["log_std"].cpu().numpy() if s.agent.head.gaussian else np.zeros(0, np.float32)
     steps.push[at] = losses.entropy_push(d_log_std, sums, coefs.ent_coef)
@@ -344,6 +379,17 @@ def take_step(s: State, batch: Batch, rows: np.ndarray, coefs: Coefs, lr: float,
     steps.norm[at] = s.adam.step(theta, grad, lr, limits.max_norm)
     if s.agent.head.gaussian:  # projected, not clamped in the forward pass, where a gradient would die at the bound
         params["log_std"].detach().clamp_(limits.log_std_min, limits.log_std_max)
+
+
+def gradient(s: State, rows: np.ndarray, coefs: Coefs) -> tuple[np.ndarray, float]:
+    """Of a minibatch, into params.grad; where there are several ranks, the sum of what each makes of its part."""
+    if s.team is None:
+        return s.learner.gradient(rows, coefs)
+    mine = s.team.mine(rows)
+    if len(mine):
+        return s.team.total(s.agent.params.grad, *s.learner.gradient(mine, coefs))
+    s.agent.params.grad.zero_()
+    return s.team.total(s.agent.params.grad, np.zeros(len(losses.STATS)), 0.0)
 
 
 def segment_rows(batch: Batch, rows: np.ndarray, bptt: int) -> float:

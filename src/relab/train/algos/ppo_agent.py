@@ -14,6 +14,7 @@ from relab.config.base import require
 from relab.config.ppo import PPO
 from relab.record.spec import Spec
 from relab.train.collecting import Actor
+from relab.train.device import is_cpu
 from relab.train.kernels import blas
 from relab.train.kernels.crew import Crew
 from relab.train.nets import fastmlp, networks
@@ -37,7 +38,7 @@ class Agent:
         self.params = networks.init(self.net, rng, cfg.log_std_init, device)
         self.scale = Running(spec.obs_dim)
         self.memory_dim = self.net.memory_dim
-        self.fast = device == "cpu" and self.net.plain and blas.AVAILABLE
+        self.fast = is_cpu(device) and self.net.plain and blas.AVAILABLE
         self.crew, self.in_one_call = Crew(threads), True
         self.sizes, self.no_scale = np.array(self.head.sizes, np.int64), np.zeros(0, np.float32)
         if self.fast:
@@ -127,7 +128,7 @@ def set_torch_threads(agent: Agent, threads: int) -> None:
 
     Deliberately: torch's own threads spin and can be many times slower on a busy machine.
     """
-    torch.set_num_threads(1 if agent.device == "cpu" and agent.net.plain else threads)
+    torch.set_num_threads(1 if is_cpu(agent.device) and agent.net.plain else threads)
 
 
 def encoded_image(cfg: PPO, spec: Spec) -> tuple[int, ...]:

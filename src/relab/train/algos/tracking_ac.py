@@ -27,6 +27,7 @@ from relab.record.spec import Spec
 from relab.train import rollout
 from relab.train.algos import fourier
 from relab.train.contract import Counts, Setup, Stopwatch
+from relab.train.device import is_cpu
 from relab.train.envs.base import Worlds
 from relab.train.kernels.crew import Crew
 from relab.train.kernels.rng import fill_normal
@@ -138,7 +139,7 @@ def load_agent(agent: Agent, tree: Tree) -> None:
 def make_agent(cfg: TrackingAC, spec: Spec, seed: int, device: str = "cpu", threads: int = 1) -> Agent:
     require(spec.env.startswith("torus"), f"tracking_ac reads the torus's events from its observation, but env is"
                                           f" {spec.env}; try env=torus")  # fmt: skip
-    require(device == "cpu", f"tracking_ac runs on the cpu, but `device` is {device}")
+    require(is_cpu(device), f"tracking_ac runs on the cpu, but `device` is {device}")
     return Agent(cfg, spec, seed)
 
 

@@ -20,6 +20,7 @@ from relab.base.processes import PYTHON
 from relab.config import registry
 from relab.config.run import RunConfig
 from relab.record.provenance import usable_cores
+from relab.train.device import is_cpu
 
 
 class Ahead:
@@ -63,7 +64,7 @@ def start_early(cfg: RunConfig) -> Ahead | None:
     Only for environments of relab's own: nobody else's code runs in a second process.
     """
     parts = getattr(cfg.algo, "compiled_ahead", lambda: None)()
-    if parts is None or cfg.device != "cpu" or cfg.env.name not in registry.env_names() or not missing(parts[1]):
+    if parts is None or not is_cpu(cfg.device) or cfg.env.name not in registry.env_names() or not missing(parts[1]):
         return None
     return start(parts[0], cfg.env.name)
 

@@ -32,7 +32,7 @@ def curve(request: Request) -> Response:
     shown = charts.chart(groups, view)
     runs = [run for group, _ in groups for run in group.runs]
     body = shown.to_json() | {"marks": [vars(mark) for mark in charts.marks(runs, view.x)]}
-    body["findings"] = onsets(bench, groups, view.x)
+    body["findings"] = onsets(bench, request.query_params, groups, view.x)
     return Response(orjson.dumps(body, option=OPTIONS), media_type=JSON)
 
 
@@ -94,12 +94,11 @@ def selection(bench: Bench, params: QueryParams) -> list[tuple[Group, int]]:
     return chosen
 
 
-def onsets(bench: Bench, groups: Sequence[tuple[Group, int]], x: str) -> list[Document]:
+def onsets(bench: Bench, params: QueryParams, groups: Sequence[tuple[Group, int]], x: str) -> list[Document]:
     """Where findings began, on the axis that is shown; `number` is that of its card on the page."""
     runs = {run.name: run for group, _ in groups for run in group.runs}
-    every = bench.findings_of(set(runs), {group.label for group, _ in groups})
     made = []
-    for place, card in enumerate(every):
+    for place, card in enumerate(cards_of(bench, params)):
         began = card["since"]
         if began is None or not began.marked or began.run not in runs:
             continue
@@ -107,6 +106,20 @@ def onsets(bench: Bench, groups: Sequence[tuple[Group, int]], x: str) -> list[Do
         at = float(step) if x == "steps" else float(charts.along(run.history, np.array([step]), x)[0])
         made.append({"x": at, "slug": card["slug"], "severity": card["severity"], "run": run.name, "number": place})
     return made
+
+
+def cards_of(bench: Bench, params: QueryParams) -> list[Document]:
+    """The findings of the groups (g) or runs (r) of an address, in the order of their cards."""
+    listed = [bench.shelf.listed(name) for name in params.getlist("r")[:MOST_RUNS]]
+    homes = [bench.shelf.group_of(run.name) for run in listed]
+    groups = [bench.shelf.group(key) for key in params.getlist("g")[:MOST_GROUPS]]
+    every = {group.key: group for group in (*groups, *homes)}
+    return bench.findings_of(list(every.values()), {run.name for run in listed} if listed and not groups else None)
+
+
+def findings(request: Request) -> Response:
+    """The cards alone, for a page that is open when they change."""
+    return benches.html(request, "findings.html", findings=cards_of(benches.of(request), request.query_params))
 
 
 async def stream(request: Request) -> Response:

@@ -23,7 +23,7 @@ from relab.web.bench import Bench
 from relab.web.watching import sources
 
 FEW = 12  # groups that are compared when nobody has chosen
-MOST_RUNS = 400
+MOST_RUNS, MOST_LISTED = 400, 300
 
 
 def page(request: Request) -> Response:
@@ -34,17 +34,36 @@ def page(request: Request) -> Response:
     source = "&".join(f"g={group.key}" for group in chosen)
     options = {key: request.query_params.get(key, "") for key in ("metric", "at", "by")}
     return benches.html(
-        request, "compare.html", every=every[:300], hidden=max(len(every) - 300, 0), chosen={g.key for g in chosen},
-        source=source, ways=AT, options=options, query=request.url.query, picked=len(chosen),
+        request, "compare.html", tasks=by_env(every[:MOST_LISTED]), hidden=max(len(every) - MOST_LISTED, 0),
+        chosen=chosen, keys={g.key for g in chosen}, source=source, ways=AT, options=options, query=request.url.query,
+        total=len(every), findings=bench.findings_of(chosen),
     )  # fmt: skip
 
 
 def chosen_of(bench: Bench, params: QueryParams, every: Sequence[SeedGroup]) -> list[SeedGroup]:
-    """Those in the address; else all, where they are few and of one environment."""
+    """Those in the address; else the groups of the environment that has the most, as far as they are few."""
     if keys := params.getlist("g"):
         return [bench.shelf.group(key) for key in dict.fromkeys(keys)]
-    same = len({group.env for group in every}) == 1
-    return list(every) if same and 1 < len(every) <= FEW else []
+    tasks: dict[tuple[str, str], list[SeedGroup]] = {}
+    for group in every:
+        if group.metric:
+            tasks.setdefault((group.env, group.metric), []).append(group)
+    most = max(tasks.values(), key=len, default=[])
+    return _best_known(most)[:FEW] if len(most) > 1 else []
+
+
+def _best_known(groups: Sequence[SeedGroup]) -> list[SeedGroup]:
+    """Those with the most seeds first, where not all can be chosen; in the order of the folder."""
+    kept = sorted(groups, key=lambda group: -len(group.distinct))[:FEW]
+    return [group for group in groups if group in kept]
+
+
+def by_env(groups: Sequence[SeedGroup]) -> list[tuple[str, list[SeedGroup]]]:
+    """The groups to choose from under their environments; only within one can they be compared."""
+    parts: dict[str, list[SeedGroup]] = {}
+    for group in groups:
+        parts.setdefault(group.env, []).append(group)
+    return list(parts.items())
 
 
 async def result(request: Request) -> Response:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -32,12 +32,14 @@ from relab.runs.listing import ListedRun
 from relab.runs.seeds import SeedGroup
 from relab.runs.verdict import is_return
 from relab.web import bench as benches
-from relab.web import drawings, films
+from relab.web import drawings, films, names
 from relab.web.bench import Bench
 from relab.web.pages import notebook
 
 LEAD_METRICS = 8  # charts that are open from the beginning
 EPISODES = 40  # evaluations that are drawn episode by episode
+EVALUATED = 12  # runs of a group whose episodes are drawn
+MODES = {"det": "deterministic actions", "sampled": "sampled actions"}
 
 
 @dataclass(frozen=True)
@@ -45,7 +47,7 @@ class SeedRow:
     """One run in the table of seeds."""
 
     name: str
-    seed: str
+    called: str
     state: str
     verdict: str
     last: str
@@ -53,6 +55,17 @@ class SeedRow:
     at: str  # step of the best
     steps: int
     took: str
+
+
+@dataclass(frozen=True)
+class EvalPicture:
+    """The evaluations of a run, episode by episode."""
+
+    called: str
+    how: str
+    picture: Markup
+    step: object  # of the last one
+    episodes: list[Document]  # of the last one
 
 
 @dataclass(frozen=True)
@@ -93,12 +106,14 @@ def run_page(request: Request) -> Response:
 def _page(request: Request, bench: Bench, group: SeedGroup, only: str | None) -> Response:
     listed = [run for run in group.runs if only is None or run.name == only]
     loaded = bench.shelf.loaded(group, listed)
-    runs = loaded.runs
+    runs, called = loaded.runs, names.called(loaded.runs)
     return benches.html(
         request, "group.html", group=group, only=only, listed=listed, first=first.first(bench.root / "-", [loaded], []),
-        outcome=sections.outcome(loaded), strip=strip(loaded, group.place), seeds=[_seed(run) for run in runs],
-        findings=findings(bench, group, listed), metrics=metrics(runs), settings=settings(runs[0]),
-        held=held_against(runs[0]), films=films.of_runs(runs), evaluations=evaluations(loaded, group.place),
+        outcome=sections.outcome(loaded), strip=strip(loaded, group.place),
+        seeds=[_seed(run, called[run.name]) for run in runs],
+        findings=bench.findings_of([group], {run.name for run in listed} if only else None), metrics=metrics(runs),
+        settings=settings(runs[0]), pictured=EVALUATED,
+        held=held_against(runs[0]), films=films.of_runs(runs), evaluations=evaluations(loaded, called, group.place),
         commands=sections.commands(runs[0].history.folder, [loaded]), parent=runs[0].history.meta.get("parent"),
         source="&".join(f"r={quoted(run.name)}" for run in listed) if only else f"g={group.key}",
         live=any(run.state == "running" for run in listed), entries=entries(bench, listed), share=share(listed),
@@ -127,23 +142,6 @@ def quoted(text: str) -> str:
     from urllib.parse import quote
 
     return quote(text, safe="")
-
-
-def findings(bench: Bench, group: SeedGroup, listed: Sequence[object]) -> list[Document]:
-    names = {str(getattr(run, "name", "")) for run in listed}
-    return bench.findings_of(names, {group.label} if len(names) > 1 else set())
-
-
-def findings_fragment(request: Request) -> Response:
-    """The findings alone, for a page that is open when they change."""
-    bench = benches.of(request)
-    if key := request.query_params.get("g"):
-        group = bench.shelf.group(key)
-        cards = findings(bench, group, group.runs)
-    else:
-        listed = bench.shelf.listed(request.query_params.get("r", ""))
-        cards = findings(bench, bench.shelf.group_of(listed.name), [listed])
-    return benches.html(request, "findings.html", findings=cards, where=True)
 
 
 def details(request: Request) -> Response:
@@ -176,7 +174,7 @@ def strip(group: Group, place: int) -> Markup:
     return Markup(svg_small.dots(outcome.values, low, high, outcome.ends, svg_scale.colour(place)))
 
 
-def _seed(run: Run) -> SeedRow:
+def _seed(run: Run, called: str) -> SeedRow:
     points = [p for p in run.verdict.points if math.isfinite(p.mean)]
     last = run.verdict.points[-1] if run.verdict.points else None
     limits = of_outcome(run.history, run.verdict.metric)
@@ -184,7 +182,7 @@ def _seed(run: Run) -> SeedRow:
     error = with_error(last.mean, last.se, limits, "{:.2g}".format) if last is not None and known else ""
     best = max(points, key=lambda p: p.mean) if points else None
     return SeedRow(
-        run.name, run.seed_name, run.state, words.verdict(run.verdict),
+        run.name, called, run.state, words.verdict(run.verdict),
         number(last.mean) + error if last is not None else "none",
         number(best.mean) if best is not None else "none",
         f"{best.step:,}" if best is not None else "",
@@ -230,18 +228,30 @@ def settings(run: Run) -> list[Setting]:
     return made
 
 
-def evaluations(group: Group, place: int) -> list[tuple[str, Markup, list[Document]]]:
-    """For each run its evaluations, every episode a dot, and the episodes of the last one."""
+def evaluations(group: Group, called: Mapping[str, str], place: int) -> list[EvalPicture]:
+    """For each run its evaluations in the mode that it is judged by, every episode a dot, and those of the last one."""
     made = []
-    for run in group.runs:
+    for run in group.runs[:EVALUATED]:
         rows = [row for row in run.history.evals if row.get("mode") in (None, "det", "sampled")]
-        if not rows:
-            continue
-        step, mode = rows[-1].get("step"), rows[-1].get("mode")
-        dots = [(row.get("step"), _returns(row)) for row in rows if row.get("mode") == mode][-EPISODES:]
-        made.append((f"{run.name}: {mode} at step {step:,}" if isinstance(step, int) else run.name,
-                     Markup(drawings.episodes(dots, place)), _episodes(rows[-1])))  # fmt: skip
+        modes = [row.get("mode") for row in rows]
+        mode = "det" if "det" in modes else modes[-1] if modes else None
+        rows = [row for row in rows if row.get("mode") == mode]
+        dots = [(row.get("step"), _returns(row)) for row in spread(rows, EPISODES)]
+        if rows:
+            picture = Markup(drawings.episodes(dots, place, curves.possible("eval/return_det", [run])))
+            made.append(
+                EvalPicture(
+                    called[run.name], MODES.get(str(mode), ""), picture, rows[-1].get("step"), _episodes(rows[-1])
+                )
+            )
     return made
+
+
+def spread(rows: Sequence[Document], most: int) -> list[Document]:
+    """No more than that many, from the first to the last."""
+    if len(rows) <= most:
+        return list(rows)
+    return [rows[round(i * (len(rows) - 1) / (most - 1))] for i in range(most)]
 
 
 def _returns(row: Document) -> list[float]:

@@ -122,11 +122,17 @@ def chosen(bench: Bench, choice: Choice) -> list[SeedGroup]:
 def columns_of(groups: Sequence[SeedGroup], choice: Choice) -> tuple[list[str], list[str]]:
     """The settings that are shown, and the others that vary."""
     vary = naming.differing([group.settings for group in groups[:COMPARED]]) if len(groups) > 1 else []
-    loud = [key for key in vary if key not in ("algo.name", "env.name") and not naming.INCIDENTAL.search(key)]
+    loud = [key for key in vary if key not in ("algo.name", "env.name") and not naming.INCIDENTAL.search(key)
+            and _told_apart(groups, key)]  # fmt: skip
     keys = set().union(*(group.settings for group in groups)) if choice.columns else set()
     picked = [full_key(key, keys) for key in choice.columns if key != "none"]
     columns = picked if choice.columns else loud[:FEW_COLUMNS]
     return columns, [key for key in vary if key not in columns]
+
+
+def _told_apart(groups: Sequence[SeedGroup], key: str) -> bool:
+    """Whether two configs are known to differ in it; that a log does not say it is no difference."""
+    return len({naming.canonical(group.settings[key]) for group in groups[:COMPARED] if key in group.settings}) > 1
 
 
 def numbers_of(

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import quote
 
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
@@ -18,12 +20,14 @@ from relab.base.text import duration
 from relab.runs import moves
 from relab.runs.glance import utc
 from relab.runs.listing import ListedRun
-from relab.web import advising, examining, machine, remembered, render
+from relab.runs.naming import task_names
+from relab.runs.seeds import SeedGroup
+from relab.web import advising, cards, examining, machine, remembered, render
 from relab.web import bench as benches
 from relab.web.bench import Bench
 from relab.web.watching import sources
 
-DAY_S, SHOWN = 86_400.0, 40
+DAY_S, SHOWN = 86_400.0, 30
 ENDS = {
     "finished": "finished",
     "ended": "ended",
@@ -32,6 +36,20 @@ ENDS = {
     "interrupted": "interrupted",
 }
 ORDER = ("died", "stale", "interrupted", "finished", "ended")
+
+
+@dataclass(frozen=True)
+class Ended:
+    """A group some of whose runs ended since the last look: how, when, and what the group has come to."""
+
+    group: SeedGroup
+    counts: list[tuple[str, str, int]]  # word, state, how many
+    at: float
+    problem: str
+
+    @property
+    def address(self) -> str:
+        return address_of(self.group)
 
 
 @dataclass(frozen=True)
@@ -48,48 +66,54 @@ class Question:
 def page(request: Request) -> Response:
     bench = benches.of(request)
     since = _since(bench)
-    runs = [run for group in bench.shelf.every() for run in group.runs if not run.archived]
-    ended = [run for run in runs if run.sign >= since and run.state in ENDS]
+    groups = [group for group in bench.shelf.every() if not group.runs[0].archived]
+    runs = [run for group in groups for run in group.runs]
     health = bench.watcher.health
-    new = (
-        [f for f in health.findings if f.get("new")]
-        if health.document and health.document["since"]
-        else health.findings
-    )
+    marked = bool(health.document and health.document["since"])
+    new = [f for f in health.findings if f.get("new")] if marked else health.findings
+    ended = ends(groups, since)
     return benches.html(
-        request, "today.html", runs=len(runs), running=[run for run in runs if run.state == "running"][:SHOWN],
-        ended=_by_end(ended), more=max(len(ended) - SHOWN, 0), since=since, seen=remembered.read(bench.root).at,
-        findings=_cards(new), shown=len(new), every=len(health.findings), questions=questions(bench.root, runs),
-        machine=machine.look(bench.root, bench.queue), keys=_keys(bench),
+        request, "today.html", runs=len(runs), running=going(groups), ended=ended[:SHOWN],
+        more=max(len(ended) - SHOWN, 0), counts=counted(ended), since=since, seen=remembered.read(bench.root).at,
+        findings=cards.of_all(new, groups), shown=len(new), every=len(health.findings),
+        questions=questions(bench.root, runs), machine=machine.look(bench.root, bench.queue),
     )  # fmt: skip
+
+
+def address_of(group: SeedGroup) -> str:
+    return f"/group/{group.key}" if len(group.runs) > 1 else f"/run/{quote(group.runs[0].name)}"
+
+
+def going(groups: Sequence[SeedGroup]) -> list[tuple[SeedGroup, ListedRun]]:
+    """The runs that train now, with their group."""
+    every = [(group, run) for group in groups for run in group.runs if run.state == "running"]
+    return every[:SHOWN]
+
+
+def ends(groups: Sequence[SeedGroup], since: float) -> list[Ended]:
+    """Groups with runs that ended since then: those that died first, then the newest."""
+    made = []
+    for group in groups:
+        mine = [run for run in group.runs if run.sign >= since and run.state in ENDS]
+        states = Counter(run.state for run in mine)
+        counts = [(ENDS[s], s, states[s]) for s in sorted(states, key=lambda s: ORDER.index(ENDS[s]))]
+        problem = next((run.problem for run in mine if run.problem), "")
+        if mine:
+            made.append(Ended(group, counts, max(run.sign for run in mine), problem))
+    return sorted(made, key=lambda one: (ORDER.index(one.counts[0][0]), -one.at))
+
+
+def counted(ended: Sequence[Ended]) -> list[tuple[str, int]]:
+    """How many runs finished, died and so on."""
+    every: Counter[str] = Counter()
+    for one in ended:
+        every.update({word: many for word, _, many in one.counts})
+    return [(word, every[word]) for word in ORDER if every[word]]
 
 
 def _since(bench: Bench) -> float:
     """The last look; where there was none, a day ago."""
     return utc(remembered.read(bench.root).at) or time.time() - DAY_S
-
-
-def _by_end(runs: Sequence[ListedRun]) -> dict[str, list[ListedRun]]:
-    parts: dict[str, list[ListedRun]] = {word: [] for word in ORDER}
-    for run in sorted(runs, key=lambda run: -run.sign)[:SHOWN]:
-        parts[ENDS[run.state]].append(run)
-    return {word: some for word, some in parts.items() if some}
-
-
-def _cards(findings: Sequence[Document]) -> list[Document]:
-    """One card for each rule and severity, worst first, with the runs that it was found in."""
-    cards: dict[str, Document] = {}
-    for finding in findings:
-        card = cards.setdefault(finding["slug"], {**finding, "others": []})
-        if card["where"] != finding["where"]:
-            card["others"].append(finding)
-    rank = {"error": 0, "warning": 1, "info": 2}
-    made = [card | {"since": benches.since(card, 1 + len(card["others"]), "runs")} for card in cards.values()]
-    return sorted(made, key=lambda card: rank.get(str(card["severity"]), 3))
-
-
-def _keys(bench: Bench) -> dict[str, str]:
-    return {run.name: group.key for group in bench.shelf.every() for run in group.runs}
 
 
 def questions(root: Path, runs: Sequence[ListedRun]) -> list[Question]:
@@ -135,8 +159,18 @@ async def more(request: Request) -> Response:
     )
     for pair in pairs:
         pair["new"] = key_of(pair) not in seen.apart and bool(seen.at)
+        pair["address"] = compared_at(bench, pair)
     waiting = [each for each in advice if each["id"] and each["id"] not in seen.decided]
     return HTMLResponse(render.page("today_more.html", pairs=pairs[:20], proposals=waiting))
+
+
+def compared_at(bench: Bench, pair: Document) -> str:
+    """Where both configs of a pair are compared; empty where their names are not those of one group each."""
+    env = str(pair["env"]).casefold()
+    groups = [group for group in bench.shelf.every() if group.env.casefold() == env and not group.runs[0].archived]
+    names = task_names([group.label for group in groups], pair["env"])
+    keys = [next((g.key for g in groups if pair[side] in (g.label, names[g.label])), None) for side in ("b", "a")]
+    return render.address("/compare", g=keys) if all(keys) else ""
 
 
 def _sources(bench: Bench) -> list[examining.Source]:

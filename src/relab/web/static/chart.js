@@ -19,9 +19,16 @@
     if (size >= 100) return v.toLocaleString("en", { maximumFractionDigits: 1 });
     return size >= 1e-3 || v === 0 ? String(+v.toPrecision(4)) : v.toExponential(2);
   };
-  const tick = (v) => {
-    for (const [size, unit] of [[1e9, "G"], [1e6, "M"], [1e3, "k"]]) if (Math.abs(v) >= size) return +(v / size).toPrecision(4) + unit;
-    return Math.abs(v) >= 1e-3 || v === 0 ? String(+v.toPrecision(4)) : v.toExponential(0);
+  const tick = (v, digits = 4, small = 0) => {
+    for (const [size, unit] of [[1e9, "G"], [1e6, "M"], [1e3, "k"]]) if (Math.abs(v) >= size) return +(v / size).toPrecision(digits) + unit;
+    return Math.abs(v) >= 1e-3 || v === 0 ? String(+v.toPrecision(digits)) : v.toExponential(small);
+  };
+  const ticks = (splits) => {  // as short as they can be and still differ
+    for (let digits = 1; digits < 12; digits++) {
+      const texts = splits.map((v) => (v === null ? "" : tick(v, Math.max(digits, 4), digits - 1))), seen = texts.filter(Boolean);
+      if (new Set(seen).size === seen.length) return texts;
+    }
+    return splits.map((v) => (v === null ? "" : String(v)));
   };
   const clock = (v) => (v >= 7200 ? +(v / 3600).toPrecision(3) + " h" : v >= 120 ? +(v / 60).toPrecision(3) + " min" : +v.toPrecision(3) + " s");
 
@@ -83,7 +90,7 @@
       const log = this.log(), value = (v) => (v === null || Math.abs(v) > 1e30 || (log && v <= 0) ? null : v);
       for (const line of data.lines) {
         const colour = tone(line.place), faint = banded.has(line.place) || line.smooth;
-        const base = { group: line.group, run: line.run, seed: line.seed, dash: DASHES[Math.floor(line.place / 6) % 3], spanGaps: false, show: !this.isHidden(line) };
+        const base = { group: line.group, run: line.run, called: line.called, dash: DASHES[Math.floor(line.place / 6) % 3], spanGaps: false, show: !this.isHidden(line) };
         tables.push([line.x, line.y.map(value)]);
         const single = line.x.length === 1;
         series.push({ ...base, kind: "raw", stroke: colour(faint ? 0.34 : many ? 0.85 : 1), width: faint ? 1 : 1.5, points: { show: single || line.exact && line.x.length < 60, size: single ? 7 : 4, fill: colour(faint ? 0.34 : 1) } });
@@ -123,8 +130,8 @@
         focus: { alpha: 1 },
         scales: { x: { time: false, range: () => [view.from ?? span[0], view.to ?? (span[1] > span[0] ? span[1] : span[0] + 1)] }, y: { distr: log ? 3 : 1, range: (u, low, high) => (log ? this.decades(low, high) : this.reach(low, high)) } },
         axes: [
-          { stroke: ink, grid: { stroke: rule, width: 1 }, ticks: { stroke: rule }, values: (u, splits) => splits.map((v) => (v === null ? "" : time ? clock(v) : tick(v))), label: lead ? data.axis : undefined, labelSize: 20, labelGap: 0, size: 28, font: "11px system-ui", labelFont: "12px system-ui" },
-          { stroke: ink, grid: { stroke: rule, width: 1 }, ticks: { stroke: rule }, splits: log ? (u) => this.powers(u.scales.y.min, u.scales.y.max) : undefined, filter: log ? (u, splits) => splits : undefined, values: (u, splits) => splits.map((v) => (v === null ? "" : tick(v))), size: 52, font: "11px system-ui" },
+          { stroke: ink, grid: { stroke: rule, width: 1 }, ticks: { stroke: rule }, values: (u, splits) => (time ? splits.map((v) => (v === null ? "" : clock(v))) : ticks(splits)), label: lead ? data.axis : undefined, labelSize: 20, labelGap: 0, size: 28, font: "11px system-ui", labelFont: "12px system-ui" },
+          { stroke: ink, grid: { stroke: rule, width: 1 }, ticks: { stroke: rule }, splits: log ? (u) => this.powers(u.scales.y.min, u.scales.y.max) : undefined, filter: log ? (u, splits) => splits : undefined, values: (u, splits) => ticks(splits), size: 52, font: "11px system-ui" },
         ],
         hooks: { draw: [(u) => this.over(u)], setSelect: [(u) => this.zoom(u)], setCursor: [(u) => this.tip(u)], ready: [(u) => this.wheel(u)] },
       };
@@ -168,8 +175,8 @@
       for (const [group, lines] of groups) {
         const band = data.bands.find((each) => each.group === group);
         const text = band ? `thick: ${band.label}; thin: each seed` : lines.length > 1 ? `${lines.length} runs, no band under 5 seeds` : lines[0].run;
-        this.key(box, lines[0].place, several ? `${group}: ${text}` : text, "g:" + group);
-        if (!several && lines.length > 1) for (const line of lines) this.key(box, line.place, `seed ${line.seed}`, "r:" + line.run);
+        this.key(box, lines[0].place, !several ? text : lines.length > 1 ? `${group}: ${text}` : group, "g:" + group);
+        if (!several && lines.length > 1) for (const line of lines) this.key(box, line.place, line.called, "r:" + line.run);
       }
       if (data.lines.some((line) => line.smooth)) box.append("faint: the rows themselves; strong: smoothed");
     }
@@ -220,7 +227,7 @@
       pen.font = "11px system-ui";
       const data = this.data, view = relab.view, from = view.from ?? span[0], to = view.to ?? (span[1] > span[0] ? span[1] : span[0] + 1);
       for (const level of data.levels) level.words = `${level.label} ${nice(level.value)}`;
-      const right = Math.max(8, ...data.levels.map((level) => pen.measureText(level.words).width + 10)), across = Math.max(width - 60 - right, 1), ends = [];
+      const right = Math.max(20, ...data.levels.map((level) => pen.measureText(level.words).width + 10)), across = Math.max(width - 60 - right, 1), ends = [];
       for (const finding of data.findings) {
         const x = (finding.x - from) / (to - from) * across, long = pen.measureText(finding.slug).width + 8;
         const start = x + long > across ? Math.max(x - long, 0) : x;
@@ -254,10 +261,12 @@
     }
 
     marks(u, ctx, bbox, scale, dim) {
-      const foot = bbox.top + bbox.height, lead = this.figure.classList.contains("lead");
+      const foot = bbox.top + bbox.height, lead = this.figure.classList.contains("lead"), last = {};
       for (const mark of this.data.marks) {
         if (mark.x < u.scales.x.min || mark.x > u.scales.x.max) continue;
         const x = u.valToPos(mark.x, "x", true), tall = !["checkpoint", "best"].includes(mark.kind);
+        if (Math.abs(x - (last[mark.kind] ?? -99)) < (tall ? 3 : 8) * scale) continue;  // so many that they would be a bar
+        last[mark.kind] = x;
         ctx.strokeStyle = dim;
         ctx.globalAlpha = tall ? 0.55 : 0.3;
         ctx.beginPath(); ctx.moveTo(x, tall ? bbox.top : foot - 6 * scale); ctx.lineTo(x, foot); ctx.stroke();
@@ -318,7 +327,7 @@
         if (value === null || shown++ > 11) return;
         const line = document.createElement("div"), dot = document.createElement("i");
         dot.style.background = typeof series.stroke === "function" ? series.stroke(u, i) : series.stroke;
-        line.append(dot, `${series.band ? series.group + " mean" : u.series.length > 2 ? "seed " + series.seed : series.group}: ${nice(value)}`);
+        line.append(dot, `${series.band ? series.group + " mean" : u.series.length > 2 ? series.called : series.group}: ${nice(value)}`);
         box.append(line);
       });
       for (const finding of this.data.findings) if (Math.abs(u.valToPos(finding.x, "x") - u.cursor.left) < 6) {
@@ -386,6 +395,23 @@
       if (chart.data) chart.draw();
     }
     relab.set({ hide: [...relab.charts[0].hidden] });
+  };
+  relab.finding = (finding) => {  // its card: evidence, reference, what refutes it, what to try
+    const card = $("#f" + finding.number), folded = card && card.closest(".rest");
+    if (!card) return;
+    $$(".finding.at").forEach((each) => each.classList.remove("at"));
+    if (folded) folded.open = true;
+    card.classList.add("at");
+    card.open = true;
+    card.scrollIntoView({ block: "center", behavior: "smooth" });
+    $("summary", card).focus({ preventScroll: true });
+  };
+  relab.cards = async () => {  // findings that fired since; cards that are open stay so
+    const box = $("#cards"), answer = await fetch("/findings?" + relab.source);
+    if (!box || !answer.ok) return;
+    const open = new Set($$("details[open] > summary > b", box).map((slug) => slug.textContent));
+    box.innerHTML = new DOMParser().parseFromString(await answer.text(), "text/html").body.innerHTML;
+    for (const card of $$("details.finding", box)) card.open = open.has($("b", card).textContent);
   };
   relab.keys["0"] = () => relab.zoom(null, null);
   addEventListener("relab-theme", () => relab.charts.forEach((chart) => chart.data && chart.draw()));

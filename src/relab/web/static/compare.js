@@ -8,9 +8,11 @@
     for (const [key, value] of new FormData(form)) if (value) params.append(key, value);
     location.search = params;
   };
-  form.addEventListener("change", (event) => {
-    if (event.target.name === "g") { clearTimeout(go.late); go.late = setTimeout(go, 900); } else if (event.target.name) go();
-  });
+  form.addEventListener("change", (event) => { if (event.target.name && event.target.name !== "g") go(); });
+  for (const field of $$("fieldset", form)) field.onclick = (event) => {
+    if (!event.target.matches(".all, .none")) return;
+    for (const label of $$("label:not([hidden])", field)) $("input", label).checked = event.target.className === "all";
+  };
   form.addEventListener("submit", (event) => { event.preventDefault(); go(); });
   $("#narrow").oninput = (event) => {
     const word = event.target.value.toLowerCase();
@@ -26,6 +28,7 @@
       return;
     }
     result.innerHTML = text;
+    $(".middle", result)?.replaceWith($("#middle"));
     for (const button of $$(".copy", result)) button.onclick = () => {
       navigator.clipboard.writeText(button.closest("h3").nextElementSibling.textContent).then(() => relab.toast("copied"), () => relab.toast("the browser does not let pages copy"));
     };
@@ -34,7 +37,6 @@
   };
   load();
 
-  relab.finding = (finding) => (location.href = "/run/" + finding.run.split("/").map(encodeURIComponent).join("/") + "#findings");
   const view = relab.view, steps = [0, 2, 5, 10, 20, 50, 100, 200, 500], smooth = $("#smooth");
   relab.source = $("#page").dataset.src;
   $$(".chart").forEach(relab.chart);
@@ -50,6 +52,9 @@
   smooth.oninput = () => { view.smooth = steps[smooth.value]; $("#smoothed").textContent = view.smooth ? view.smooth + " rows" : "off"; relab.set({ smooth: view.smooth || null }); relab.again(); };
   $("#log").onchange = (event) => { view.log = event.target.checked; relab.set({ log: view.log ? 1 : 0 }); relab.charts.forEach((chart) => chart.data && chart.draw()); };
   $("#reset").onclick = () => relab.zoom(null, null);
+  $("#marks").checked = view.marks;
+  $("#marks").onchange = (event) => { view.marks = event.target.checked; relab.set({ marks: view.marks ? null : 0 }); relab.charts.forEach((chart) => chart.data && chart.draw()); };
   relab.listen(relab.source);
   relab.on("rows", () => relab.again());
+  relab.on("findings", () => { relab.cards(); relab.again(); });
 })();

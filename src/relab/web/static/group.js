@@ -40,16 +40,6 @@
   if (all) all.onclick = () => { all.dataset.open = "1"; all.hidden = true; filter(); };
   if (find) { find.value = relab.params().get("find") || ""; find.oninput = filter; if (find.value) filter(); }
 
-  relab.finding = (finding) => {
-    const card = $("#f" + finding.number);
-    if (!card) return;
-    $$(".finding.at").forEach((each) => each.classList.remove("at"));
-    card.classList.add("at");
-    $("details", card).open = true;
-    card.scrollIntoView({ block: "center", behavior: "smooth" });
-    card.focus({ preventScroll: true });
-  };
-
   for (const button of $$(".play")) button.onclick = () => {
     const films = $$("video", button.closest("h3").nextElementSibling), stop = films.some((film) => !film.paused);
     for (const film of films) { film.currentTime = 0; stop ? film.pause() : film.play(); }
@@ -86,8 +76,7 @@
   relab.listen(relab.source);
   relab.on("rows", () => { clearTimeout(late); relab.again(); late = setTimeout(numbers, 400); });
   relab.on("findings", async () => {
-    const answer = await fetch("/findings?" + relab.source);
-    if (answer.ok) $("#cards").innerHTML = new DOMParser().parseFromString(await answer.text(), "text/html").body.innerHTML;
+    await relab.cards();
     relab.again();
   });
   shown();

@@ -14,6 +14,7 @@ from relab.train.algos.dreamer.agent import Agent
 from relab.train.algos.dreamer.frames import ImageGathering
 from relab.train.algos.gathering import Gathering
 from relab.train.contract import Counts, Setup
+from relab.train.device import is_cpu
 from relab.train.envs.base import Env
 from relab.train.kernels.crew import one_blas_thread
 from relab.train.kernels.rng import fill_uniform, mix
@@ -21,7 +22,7 @@ from relab.train.rollout import Acted
 
 
 def make_agent(cfg: Dreamer, spec: Spec, seed: int, device: str = "cpu", threads: int = 1) -> Agent:
-    require(device == "cpu", f"dreamer runs on the cpu, but `device` is {device}")
+    require(is_cpu(device), f"dreamer runs on the cpu, but `device` is {device}")
     one_blas_thread()  # threads of its own would spin, and change the last digits of sums
     return Agent(cfg, spec, generator(seed, "init"), threads)
 

@@ -1,0 +1,240 @@
+"""Do trainings that an engine cuts short come to the bytes of an uninterrupted run here? On a real Ray and Slurm.
+
+Four PPO runs on CartPole each time; `make test-cluster` runs these.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import time
+from pathlib import Path
+
+import pytest
+from ray_nodes import RayNodes
+from slurm_nodes import SlurmNodes
+from trainings import begun, events, experiment, finish, report, runs, same, statuses, trained, wait_for
+
+pytestmark = pytest.mark.cluster
+SOME = 4  # runs of an experiment
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
+    folder = tmp_path_factory.mktemp("here") / "x"
+    finish(experiment(folder, "local"), folder)
+    return trained(folder)
+
+
+def ray_at(nodes: RayNodes) -> str:
+    return f"ray:{nodes.address}"
+
+
+# ---- A submitter that is killed
+
+
+def test_ray_submitter_is_killed_and_called_again(tmp_path: Path, ray_nodes: RayNodes, home: dict[str, bytes]) -> None:
+    folder, began = tmp_path / "x", time.monotonic()
+    first = experiment(folder, ray_at(ray_nodes))
+    wait_for(lambda: begun(folder), "run with a checkpoint")
+    first.kill()
+    first.wait()
+    assert set(statuses(folder)) - {"finished"}, "it was killed too late to be a test"
+    finish(experiment(folder, ray_at(ray_nodes)), folder)
+    same(folder, home)
+    assert events(folder, "resume"), "what had begun was not gone on with"
+    report("ray, submitter killed", began, folder)
+
+
+def test_slurm_submitter_is_killed_and_its_jobs_are_adopted(
+    tmp_path: Path, slurm: SlurmNodes, home: dict[str, bytes]
+) -> None:
+    folder, began = tmp_path / "x", time.monotonic()
+    first = experiment(folder, "slurm")
+    wait_for(lambda: begun(folder), "run with a checkpoint")
+    first.kill()
+    first.wait()
+    finish(experiment(folder, "slurm"), folder)
+    sent = {path.name for path in (folder / "experiments/q/engine/sent").iterdir()}
+    assert {name for name in sent if ".2.json" in name} == set(), "what Slurm had was sent again"
+    same(folder, home)
+    report("slurm, submitter killed", began, folder)
+
+
+# ---- Worker, node, head
+
+
+def test_ray_worker_is_killed(tmp_path: Path, ray_nodes: RayNodes, home: dict[str, bytes]) -> None:
+    """kill -9 of the process that carries the order out: the run in it dies with it."""
+    folder, began = tmp_path / "x", time.monotonic()
+    process = experiment(folder, ray_at(ray_nodes))
+    wait_for(lambda: begun(folder), "run with a checkpoint")
+    kill_worker(folder)
+    finish(process, folder)
+    same(folder, home)
+    assert events(folder, "resume")
+    report("ray, worker killed", began, folder)
+
+
+def kill_worker(folder: Path) -> None:
+    """The process behind a sign of life whose run is under way."""
+    for path in sorted((folder / "experiments/q/engine/alive").iterdir(), reverse=True):
+        run = runs(folder) / path.name.rpartition(".")[0]
+        latest = run / "checkpoints/latest.json"
+        ended = folder / "experiments/q/engine/ends" / f"{path.name}.json"
+        if latest.exists() and json.loads(latest.read_text())["step"] > 0 and not ended.exists():
+            os.kill(json.loads(path.read_text())["pid"], signal.SIGKILL)
+            return
+    raise AssertionError("no run was under way")
+
+
+def test_ray_node_is_lost(tmp_path: Path, ray_nodes: RayNodes, home: dict[str, bytes]) -> None:
+    folder, began = tmp_path / "x", time.monotonic()
+    process = experiment(folder, ray_at(ray_nodes))
+    wait_for(lambda: begun(folder), "run with a checkpoint")
+    while ray_nodes.more:  # which of them has runs is Ray's affair: all go but the head
+        ray_nodes.kill()
+    ray_nodes.add()
+    finish(process, folder)
+    same(folder, home)
+    report("ray, all nodes but the head killed, one added", began, folder)
+
+
+def test_slurm_node_is_lost(tmp_path: Path, slurm: SlurmNodes, home: dict[str, bytes]) -> None:
+    folder, began = tmp_path / "x", time.monotonic()
+    process = experiment(folder, "slurm")
+    wait_for(lambda: begun(folder), "run with a checkpoint")
+    slurm.kill("n2")
+    finish(process, folder, seconds=600)
+    slurm.begin_node("n2")
+    slurm.wait_for(lambda: slurm.up() == 2, "node that came back", 120)
+    same(folder, home)
+    assert events(folder, "resume")
+    report("slurm, slurmd and jobs of a node killed", began, folder)
+
+
+def test_slurm_controller_is_lost_and_comes_back(tmp_path: Path, slurm: SlurmNodes, home: dict[str, bytes]) -> None:
+    """Jobs go on without it; the submitter waits until it answers again."""
+    folder, began = tmp_path / "x", time.monotonic()
+    process = experiment(folder, "slurm")
+    wait_for(lambda: begun(folder), "run with a checkpoint")
+    slurm.kill_controller()
+    time.sleep(8)
+    slurm.begin_controller(fresh=False)
+    finish(process, folder)
+    same(folder, home)
+    report("slurm, controller killed and begun again", began, folder)
+
+
+# ---- A machine that is wanted back
+
+
+def test_slurm_preempts_and_the_run_goes_on(tmp_path: Path, slurm: SlurmNodes, home: dict[str, bytes]) -> None:
+    folder, began = tmp_path / "x", time.monotonic()
+    process = experiment(folder, "slurm")
+    wait_for(lambda: begun(folder), "run with a checkpoint")
+    slurm.call("sbatch", "--partition=urgent", "--nodes=2", "--exclusive", "--wrap=sleep 3", "--output=/dev/null")
+    finish(process, folder, seconds=600)
+    same(folder, home)
+    assert events(folder, "interrupt"), "nobody was preempted"
+    assert events(folder, "resume")
+    report("slurm, preempted by another partition", began, folder)
+
+
+@pytest.mark.parametrize("engine", ["ray", "slurm"])
+def test_time_limit(tmp_path: Path, engine: str, request: pytest.FixtureRequest) -> None:
+    """Each job is shorter than its run: told before, the run writes a checkpoint and goes into the line again."""
+    folder, began = tmp_path / "x", time.monotonic()
+    nodes = request.getfixturevalue("ray_nodes" if engine == "ray" else "slurm")
+    minutes, steps = (0.15, 200_000) if engine == "ray" else (1, 600_000)
+    at = ray_at(nodes) if engine == "ray" else "slurm"
+    here = tmp_path / "here"
+    finish(experiment(here, "local", steps), here, seconds=600)
+    finish(experiment(folder, at, steps, f"execute: {{minutes: {minutes}}}"), folder, seconds=900)
+    same(folder, trained(here))
+    assert events(folder, "interrupt"), "no run was told"
+    assert events(folder, "resume")
+    report(f"{engine}, time limit of {minutes} minutes", began, folder)
+
+
+# ---- Cancelled
+
+
+@pytest.mark.parametrize("engine", ["ray", "slurm"])
+def test_cancelled_and_called_again(
+    tmp_path: Path, engine: str, request: pytest.FixtureRequest, home: dict[str, bytes]
+) -> None:
+    folder, began = tmp_path / "x", time.monotonic()
+    nodes = request.getfixturevalue("ray_nodes" if engine == "ray" else "slurm")
+    at = ray_at(nodes) if engine == "ray" else "slurm"
+    process = experiment(folder, at)
+    wait_for(lambda: begun(folder), "run with a checkpoint")
+    process.send_signal(signal.SIGINT)
+    assert "call it again to go on" in finish(process, folder, 130)
+    assert "running" not in statuses(folder), "a cancelled run says that it runs"
+    if engine == "slurm":
+        slurm_left = nodes.call("squeue", "--noheader", "--states=R,PD")
+        assert slurm_left == "", "a cancelled experiment left jobs in the line"
+    finish(experiment(folder, at), folder)
+    same(folder, home)
+    report(f"{engine}, cancelled and called again", began, folder)
+
+
+# ---- A machine that is broken, and a run that is not worth its time
+
+BROKEN = """
+import os, sys
+node = os.environ.get("RELAB_TEST_NODE") or os.environ.get("SLURMD_NODENAME")
+if node == "n2" and "--only" in sys.orig_argv:
+    print("this machine lacks a library", flush=True)
+    os._exit(3)
+"""
+
+
+@pytest.mark.parametrize("engine", ["ray", "slurm"])
+def test_a_run_that_fails_on_one_node_goes_on_on_another(
+    tmp_path: Path, engine: str, request: pytest.FixtureRequest, home: dict[str, bytes]
+) -> None:
+    """On one node every run ends with exit code 3 before it begins."""
+    folder, began = tmp_path / "x", time.monotonic()
+    nodes = request.getfixturevalue("ray_nodes" if engine == "ray" else "slurm")
+    at = ray_at(nodes) if engine == "ray" else "slurm"
+    (tmp_path / "sitecustomize.py").write_text(BROKEN)
+    if engine == "ray":
+        nodes.add(env_vars={"RELAB_TEST_NODE": "n2"})
+    finish(experiment(folder, at, more=f"execute: {{env: {{PYTHONPATH: {tmp_path}}}}}"), folder, seconds=600)
+    same(folder, home)
+    logs = "".join(path.read_text() for path in (folder / "experiments/q/logs").iterdir())
+    assert "one more try, elsewhere" in logs, "nothing failed anywhere"
+    report(f"{engine}, a node on which everything fails", began, folder)
+
+
+@pytest.mark.parametrize("engine", ["ray", "slurm"])
+def test_a_watcher_stops_runs(tmp_path: Path, engine: str, request: pytest.FixtureRequest) -> None:
+    """A learning rate of 3 destroys any policy within seconds: `stop_on` ends the runs, which are not begun again."""
+    folder, began = tmp_path / "x", time.monotonic()
+    nodes = request.getfixturevalue("ray_nodes" if engine == "ray" else "slurm")
+    at = ray_at(nodes) if engine == "ray" else "slurm"
+    finish(
+        experiment(folder, at, 10_000_000, "stop_on: warning\nlook_every: 1", base="algo.lr: 3"), folder, seconds=400
+    )
+    assert len(list((folder / "experiments/q/stopped").iterdir())) == SOME
+    assert "finished" not in statuses(folder)
+    report(f"{engine}, stopped by a watcher", began, folder)
+
+
+def test_ray_head_is_lost(tmp_path: Path, home: dict[str, bytes]) -> None:
+    """Without its head a Ray cluster is gone, and so is the submitter; the next call, on another one, goes on."""
+    folder, began = tmp_path / "x", time.monotonic()
+    env = {**os.environ, "RAY_gcs_rpc_server_reconnect_timeout_s": "5"}  # a minute otherwise
+    with RayNodes(2) as first:
+        process = experiment(folder, ray_at(first), env=env)
+        wait_for(lambda: begun(folder), "run with a checkpoint")
+        first.kill_head()
+        process.wait(200)
+    assert process.returncode != 0
+    with RayNodes(2) as second:
+        finish(experiment(folder, ray_at(second)), folder)
+    same(folder, home)
+    report("ray, head killed, called again on another cluster", began, folder)

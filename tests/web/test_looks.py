@@ -1,0 +1,136 @@
+"""Is a page laid out as a person reads it? Colours that stay, names that tell apart, only settings that differ."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import made_up
+from relab.report import render as report
+from relab.web import cards, names, render
+from relab.web.colours import STYLES, Colours
+from relab.web.pages import compare
+from relab.web.pages.runs import columns_of
+from relab.web.query import Choice
+from web.conftest import Served, two_configs
+
+
+def places(served: Served) -> dict[str, int]:
+    return {group.label: group.place for group in served.bench.shelf.every()}
+
+
+def test_a_group_keeps_its_colour_when_others_come_and_go(tmp_path: Path, shelf_of: Callable[..., Served]) -> None:
+    two_configs(tmp_path)
+    before = places(shelf_of())
+    made_up.run(tmp_path / "runs" / "aaa-s0", 100.0, seed=0, algo__lr="0.7")  # first in the alphabet
+    later = shelf_of()
+    now = places(later)
+    assert {label: now[label] for label in before} == before
+    assert len(set(now.values())) == 3
+    for seed in range(5):
+        shutil.rmtree(tmp_path / "runs" / f"narrow-s{seed}")
+    later.bench.shelf.refresh()
+    assert places(later)["wide"] == before["wide"]
+
+
+def test_groups_of_one_figure_have_different_colours(tmp_path: Path, shelf_of: Callable[..., Served]) -> None:
+    for i in range(STYLES):
+        made_up.run(tmp_path / f"c{i:02d}-s0", 100.0, seed=0, algo__lr=str(0.001 * (i + 1)))
+    served = shelf_of()
+    assert sorted(places(served).values()) == list(range(STYLES))
+
+
+def test_colours_that_cannot_be_remembered_are_given_anew(tmp_path: Path, served: Served) -> None:
+    from relab.web.remembered import file_of, folder_of
+
+    file = folder_of("colours") / file_of(served.root)
+    file.write_text('{"schema": 1, "places": {"a": 99, "b": "red", "c": 3}}')
+    assert Colours(served.root).places == {"c": 3}
+    file.write_text("no JSON")
+    assert Colours(served.root).places == {}
+
+
+def test_runs_whose_seeds_say_nothing_are_called_by_their_names(served: Served) -> None:
+    wide = served.bench.shelf.loaded(served.bench.shelf.group(served.key("wide")))
+    assert names.called(wide.runs)["runs/wide-s3"] == "seed 3"
+    twice = [*wide.runs, wide.runs[0]]
+    assert names.called(twice)["runs/wide-s3"] == "runs/wide-s3"
+
+
+def test_a_setting_that_a_log_does_not_say_is_no_difference(tmp_path: Path, shelf_of: Callable[..., Served]) -> None:
+    two_configs(tmp_path)
+    groups = shelf_of().bench.shelf.every()
+    for group in groups[:1]:
+        group.settings.pop("algo.gamma")
+    columns, more = columns_of(groups, Choice())
+    assert "algo.lr" in columns
+    assert "algo.gamma" not in columns
+    assert "algo.gamma" in more
+
+
+def test_what_is_compared_when_nobody_has_chosen(tmp_path: Path, shelf_of: Callable[..., Served]) -> None:
+    """The groups of the environment that has the most of them, not an empty page."""
+    two_configs(tmp_path)
+    made_up.run(tmp_path / "other-s0", 5.0, seed=0, env="pendulum-v1")
+    served = shelf_of()
+    from starlette.datastructures import QueryParams
+
+    picked = compare.chosen_of(served.bench, QueryParams(""), served.bench.shelf.every())
+    assert {group.label for group in picked} >= {"wide", "narrow"}
+    assert "What went wrong, and since when" in served.get("/compare").text
+
+
+def finding(run: str, step: int | None = None, severity: str = "warning") -> dict[str, object]:
+    return {"slug": "made-up", "run": run, "where": run, "severity": severity, "onset": step and {"step": step}}
+
+
+def test_a_card_says_in_how_many_runs_of_which_config(served: Served) -> None:
+    groups = served.bench.shelf.every()
+    some = [finding("runs/wide-s1", 2000), finding("runs/wide-s4", 1000)]
+    (card,) = cards.of_all(some, groups)
+    assert card["place"] == "wide: 2 of 5 runs"
+    assert card["since"].step == 1000
+    assert card["places"] == [places(served)["wide"]]
+    (card,) = cards.of_groups(some, [served.bench.shelf.group(served.key("wide"))])
+    assert card["place"] == "2 of 5 runs"
+    (card,) = cards.of_all([*some, finding("runs/narrow-s0")], groups)
+    assert card["place"] == "3 runs of 2 configs"
+    assert cards.of_groups(some, [served.bench.shelf.group(served.key("narrow"))]) == []
+
+
+def test_a_finding_about_a_whole_folder_has_a_card(served: Served) -> None:
+    """It names no run; the page of the day shows it all the same."""
+    from relab.web.watching import Health
+
+    plain = dict.fromkeys(("message", "meaning", "refuted_by", "confidence", "explained_by", "check", "spark"), "")
+    card = plain | {"slug": "odd-cells", "severity": "info", "evidence": [], "reference": None, "tries": [],
+                    "new": False, "where": "all", "onset": None}  # fmt: skip
+    served.bench.watcher.health = Health({"findings": [card], "since": ""}, "done")
+    answer = served.get("/today")
+    assert answer.status_code == 200
+    assert "odd-cells" in answer.text
+
+
+@pytest.mark.parametrize("name", ["grid", "body", "folded", "each_run", "finding_head", "outcome_line", "run_again"])
+def test_report_and_dashboard_have_these_from_one_file(name: str) -> None:
+    """One template for what both show: neither has a macro of its own for it."""
+    report_text, macro = (report.TEMPLATES / "report.html").read_text(), f"{{% macro {name}("
+    assert macro in (report.TEMPLATES / "parts.html").read_text()
+    assert macro not in report_text
+    assert name in report_text
+    used = [f for f in ("group.html", "details.html", "findings.html") if name in _template(f)]
+    assert used or name in ("grid", "body")  # which `folded` calls
+
+
+def _template(name: str) -> str:
+    return (Path(render.__file__).parent / "templates" / name).read_text()
+
+
+def test_colours_of_pages_are_those_of_the_report(served: Served) -> None:
+    shared = (report.TEMPLATES / "colours.css").read_text()
+    assert shared in served.get(render.asset("palette.css")).text
+    assert "--ink:" not in (render.STATIC / "style.css").read_text()
+    assert '{% include "colours.css" %}' in (report.TEMPLATES / "report.html").read_text()
