@@ -17,12 +17,8 @@ from relab.runs.naming import key_name
 def cells(task: Task) -> tuple[list[str], list[list[str]]]:
     keys = task.keys[:KEYS]
     level = f"{UNITS.get(task.axis or '', '')}steps to {task.level[0]:g}" if task.level else ""
-<<<<<<< HEAD
     interval = " [95 %]" if has_interval(task) else ""
-    head = ["variant", *(k.rpartition(".")[2] for k in keys), "seeds", task.measure.words + interval,
-=======
-    head = ["variant", *map(key_name, keys), "seeds", f"{task.measure.words} [95 %]",
->>>>>>> main
+    head = ["variant", *map(key_name, keys), "seeds", task.measure.words + interval,
             f"P(better than {task.reference.label})", *([level] if level else [])]  # fmt: skip
     settings = list(zip(*(side_by_side([row.settings[k] for row in task.variants]) for k in keys)))
     rows = []
