@@ -278,7 +278,7 @@ def findings(report: Report, verbose: bool) -> list[str]:
     if more:
         names = Counter(f.slug for f in more)
         slugs = ", ".join(f"{slug}{f' x{n}' if n > 1 else ''}" for slug, n in names.most_common(6))
-        kinds = f" and {len(names) - 6} other kinds" if len(names) > 6 else ""
+        kinds = f" and {plural(len(names) - 6, 'other kind')}" if len(names) > 6 else ""
         lines.append(f"  {len(more)} more (-v): {slugs}{kinds}")
     return lines
 
