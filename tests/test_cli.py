@@ -184,6 +184,25 @@ def test_video_films_the_recorded_episode(runs: Path, capsys: pytest.CaptureFixt
     assert frames == min(lengths), "for cartpole the worst episode is the shortest"
 
 
+def test_checkpoints_are_filmed_in_one_world(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Side by side on the dashboard: the same seed at every checkpoint, and the same film twice."""
+    from relab.formats.read import find
+    from relab.runs import grouping
+    from relab.web import films
+
+    words = ["video", "one", "--runs", str(runs), "--checkpoint", "all", "--seed", "7", "--fps", "30"]
+    out, _ = relab(*words, capsys=capsys)
+    lines = out.splitlines()
+    kept = sorted(path.name for path in (runs / "one" / "checkpoints").glob("step-*"))
+    assert len(lines) == len(kept) > 1
+    assert relab(*words, capsys=capsys)[0] == out
+    (loaded,) = find.load_all(runs / "one").runs
+    rows = films.of_runs([grouping.of_loaded(loaded, "one")])
+    row = dict(rows)["world of seed 7, deterministic actions"]
+    assert [f"step-{film.step:012d}" for film in row] == kept
+    assert main(["video", "one", "--runs", str(runs), "--checkpoint", "all"]) == 64
+
+
 def test_eval_and_video_take_another_environment(
     runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -9,12 +9,13 @@ from pathlib import Path
 from relab.commands import dry_run
 from relab.commands.options import EnvChanges, OfCheckpoint
 from relab.commands.parsing import parse
-from relab.config.base import require_range
+from relab.config.base import require, require_range
 
 EXAMPLES = """
   relab video brave-otter                         the worst episode of the evaluation of the best checkpoint
   relab video brave-otter --episode best --mode sampled
   relab video brave-otter --episode 3 --out third.mp4
+  relab video brave-otter --checkpoint all --seed 0    every kept checkpoint in the same world, to watch side by side
   relab video brave-otter --multi 40 --episode worst   a world of the multi-evaluation at iteration 40
   relab video brave-otter --curve                 how its curves grew, media/curve.gif
   relab video brave-otter --imagine               a world model's pictures beside the real ones: seen, and foreseen
@@ -31,6 +32,8 @@ class Video(OfCheckpoint):
     """worst, best, median, or an index"""
     mode: str = "det"
     """det or sampled"""
+    seed: int | None = None
+    """of a world that is the same at every checkpoint and in every run, instead of an episode of an evaluation"""
     multi: int | None = None
     """iteration of a schedule's multi-evaluation whose world is filmed, instead of an episode of the usual one"""
     curve: bool = False
@@ -59,6 +62,9 @@ def main(words: Sequence[str]) -> int:
         return film_curve(folder, args.out)
     if args.imagine:
         return film_dream(args, folder)
+    if args.seed is not None:
+        return film_seed(args, folder, args.seed)
+    require(args.checkpoint != "all", "`--checkpoint all` films one world at every checkpoint: give its --seed")
     from relab.train import fresh
 
     if args.multi is not None:
@@ -84,10 +90,27 @@ def planned(args: Video, folder: Path) -> list[str]:
         return [f"play {dry_run.checkpoint_of(folder, args.checkpoint)} and film what its world model draws {into}"]
     if args.curve:
         return [f"draw the curves of {folder.name} as a film {into}"]
+    if args.seed is not None:
+        where = "all checkpoints" if args.checkpoint == "all" else dry_run.checkpoint_of(folder, args.checkpoint)
+        return [f"play {where} in the world of seed {args.seed} and film it {into}"]
     which = args.episode if not args.episode.isdigit() else f"number {args.episode}"
     what = f"{which} {args.mode} episode" if args.multi is None else f"{which} world of iteration {args.multi}"
     with_ = f" with {' '.join(args.changes)}" if args.changes else ""
     return [f"play {dry_run.checkpoint_of(folder, args.checkpoint)}{with_} and film the {what} {into}"]
+
+
+def film_seed(args: Video, folder: Path, seed: int) -> int:
+    """A film of each chosen checkpoint in one world."""
+    from relab.train import films
+
+    require_range("--seed", seed, 0)
+    names = films.chosen(folder, args.checkpoint)
+    require(args.out is None or len(names) == 1, "`--out` names one file, but --checkpoint all writes several")
+    for name in names:
+        film = films.film(folder, name, seed, args.mode, args.out, args.fps, args.changes, args.trust)
+        print(f"{film['path']}: step {film['step']:,}, return {film['return']:.4g}, {film['length']} steps,"
+              f" ended by {film['end']}")  # fmt: skip
+    return 0
 
 
 def film_dream(args: Video, folder: Path) -> int:

@@ -73,6 +73,9 @@ def test_a_call_prints_a_table_and_leaves_its_pages(capsys: pytest.CaptureFixtur
     for head in ("Summary", "Derived batch", "Throughput", "Key metrics", "Trainer statistics", "Utilisation",
                  "Context", "Diagnosis", "Action taken", "Rationale", "Checks", "Next steps"):  # fmt: skip
         assert head in notes, head
+    title, _, answer = (folder / "LOG.md").read_text().split("\n")[1:4]
+    assert "p001: x 0.1 → " in title, "what was changed, not the loop's question once more"
+    assert answer.startswith("**Answer.** kept; ")
     best = json.loads((folder / "best.json").read_text())
     assert best["config"] == "p001"
     assert best["runs"] == 6, "the runs that had no part in choosing it"

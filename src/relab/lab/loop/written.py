@@ -28,6 +28,7 @@ from relab.lab.loop.drive import Looping, facts
 from relab.lab.loop.journal import Trial
 from relab.notebook import fence, making
 from relab.notebook import folder as notes
+from relab.notebook.page import Entry
 from relab.report import content, render, sections
 from relab.report.parts import Section
 from relab.report.parts import table as page_table
@@ -72,10 +73,17 @@ def enter(loop: Looping, trial: Trial) -> None:
     first = next((cell.folder for cell in cells if runs.settled(cell)), None)
     try:
         if first is not None:
-            notes.write(log_of(loop), making.of_folder(first, log_of(loop), roots=[first.parent]))
+            notes.write(log_of(loop), titled(making.of_folder(first, log_of(loop), roots=[first.parent]), trial))
         fence.write(log_of(loop), TABLE, f"# {loop.plan.question}\n\n{markdown(loop)}\n")
     except Exception as error:  # hours of runs must not end in a traceback because of a page about them
         loop.arms.tell(f"  the log was not written: {error}")
+
+
+def titled(entry: Entry, trial: Trial) -> Entry:
+    """What was changed, and what came of it: the loop's question, which a run carries, is that of all proposals."""
+    change = f"{trial.name}: {diff_text(trial.proposal['diff'])} (a change of {trial.parent})"
+    came = [f"{trial.verdict}; {'; '.join(writeup.outcome(trial))}", *entry.answer]
+    return replace(entry, title=f"{entry.date} {change}", answer=came)
 
 
 # ---- Best and latest

@@ -33,7 +33,7 @@ def turn(kernel: Any) -> Iterator[None]:
     try:
         yield
     finally:
-        if held:
+        if file is not None and held:
             fcntl.lockf(file, fcntl.LOCK_UN, 1, byte)
 
 

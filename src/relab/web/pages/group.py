@@ -111,8 +111,9 @@ def _page(request: Request, bench: Bench, group: SeedGroup, only: str | None) ->
         outcome=sections.outcome(loaded), strip=strip(loaded, group.place),
         seeds=[_seed(run, called[run.name]) for run in runs],
         findings=bench.findings_of([group], {run.name for run in listed} if only else None), metrics=metrics(runs),
-        settings=settings(runs[0]), pictured=EVALUATED,
-        held=held_against(runs[0]), films=films.of_runs(runs), evaluations=evaluations(loaded, called, group.place),
+        settings=settings(runs[0]), pictured=EVALUATED, held=held_against(runs[0]), films=films.of_runs(runs),
+        filmable=(runs[0].history.folder / "checkpoints").is_dir(),
+        evaluations=evaluations(loaded, called, group.place),
         commands=sections.commands(runs[0].history.folder, [loaded]), parent=runs[0].history.meta.get("parent"),
         source="&".join(f"r={quoted(run.name)}" for run in listed) if only else f"g={group.key}",
         live=any(run.state == "running" for run in listed), entries=entries(bench, listed), share=share(listed),
@@ -236,11 +237,8 @@ def evaluations(group: Group, called: Mapping[str, str], place: int) -> list[Eva
         dots = [(row.get("step"), _returns(row)) for row in spread(rows, EPISODES)]
         if rows:
             picture = Markup(drawings.episodes(dots, place, curves.possible("eval/return_det", [run])))
-            made.append(
-                EvalPicture(
-                    called[run.name], MODES.get(str(mode), ""), picture, rows[-1].get("step"), _episodes(rows[-1])
-                )
-            )
+            how, step = MODES.get(str(mode), ""), rows[-1].get("step")
+            made.append(EvalPicture(called[run.name], how, picture, step, _episodes(rows[-1])))
     return made
 
 
