@@ -105,7 +105,7 @@ PRESETS: dict[tuple[str, str], Settings] = {
             "envs": 4, "steps": 64, "learning_starts": 512, "updates_per_step": 0.25, "sequences": 8, "length": 25,
             "ends": 0.3, "latents": "stored", "deter": 64, "stoch": 16, "bins": 81, "gamma": 0.997, "obs_scale": 100.0,
             "imagine": 32, "lam": 1.0, "slow_scale": 0.0, "free_bits": "straight", "lr": 1e-3, "lr_warmup": 100,
-            "lr_final": 0.05, "lr_until": 0.375, "acting_rate": 0.005, "collects": "learned",
+            "lr_final": 0.05, "lr_until": 0.375, "acting_rate": 0.002, "collects": "learned",
         },
     },
     ("ppo", "pickcube-gantry-v1"): {
