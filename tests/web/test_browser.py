@@ -149,6 +149,21 @@ def test_star_tag_and_undo_by_keys(site: Site, browser: Browser) -> None:
     assert page.errors == []
 
 
+def test_a_comparison_says_since_when_and_why_on_its_page(site: Site, browser: Browser) -> None:
+    """The curves stand below the answer, and a click on an onset opens its card."""
+    page = browser.page()
+    page.open(f"{site.address}/compare", "document.querySelector('.answer-line') && relab.charts[0].plot")
+    order = page.run(
+        "[...document.querySelectorAll('.answer-line, .chart.lead, #findings')].map(e => e.id || e.tagName)"
+    )
+    assert order == ["H1", "FIGURE", "findings"]
+    page.run("""document.querySelector('#cards').innerHTML =
+      '<details class="rest"><summary>1 more</summary><details class="finding" id="f0"><summary><b>a</b></summary></details></details>'""")
+    page.run("relab.finding({ number: 0 })")
+    assert page.run("[document.querySelector('#f0').open, document.querySelector('.rest').open]") == [True, True]
+    assert page.errors == []
+
+
 @pytest.mark.slow
 def test_rows_of_a_run_that_trains_appear_by_themselves(site: Site, browser: Browser) -> None:
     page = browser.page()
