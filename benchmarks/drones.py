@@ -33,6 +33,9 @@ SWARM: dict[str, Any] = {"envs": 224, "steps": 16, "bptt": 16, "epochs": 1, "min
 NETS: dict[str, dict[str, Any]] = {
     "MLP 2 x 128, 1 epoch": {"hidden": (128, 128)},
     "MLP 2 x 64, 1 epoch": {"hidden": (64, 64)},
+    "MLP 2 x 64, as the preset learns (3 epochs of 8 minibatches)": {
+        "hidden": (64, 64), "envs": 112, "steps": 32, "epochs": 3, "minibatches": 8, "norm_obs": True,
+    },
     "LSTM 128, 1 epoch": {"hidden": (128,), "rnn": "lstm", "rnn_size": 128, "chunk": 28_672},
     "minGRU 128, 1 epoch": {"hidden": (128,), "rnn": "mingru", "rnn_size": 128, "chunk": 28_672},
     "encoder 256 + LSTM 256, 1 epoch": {"hidden": (256,), "rnn": "lstm", "rnn_size": 256, "chunk": 28_672},

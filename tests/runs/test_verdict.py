@@ -353,3 +353,10 @@ def test_every_word_of_a_verdict_is_explained():
     for kind, said in COUNTED.items():
         assert any("verdict about a run" in text for text in meanings(said)), said
         assert any("verdict about a run" in text for text in meanings(kind)), kind
+
+
+def test_a_critic_that_ended_before_its_first_row_has_no_result(tmp_path):
+    run = History(tmp_path, source="relab", config={"algo": {"name": "critic"}}, meta={"spec": {"env": "cartpole-v1"}})
+    assert run.trained_by_relab
+    verdict = verdict_of(run)
+    assert (verdict.kind, verdict.points) == ("fit", [])

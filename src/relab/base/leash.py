@@ -13,10 +13,12 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from multiprocessing import resource_tracker
 from typing import Any
 
 PARENT_DIED = 1  # prctl: PR_SET_PDEATHSIG
 LIBC = ctypes.CDLL(None) if sys.platform == "linux" else None  # loaded beforehand: between fork and exec is no time
+LEAKED = "ignore:resource_tracker:UserWarning"
 LOOK_S = 0.5  # between two looks for the parent
 
 
@@ -54,6 +56,18 @@ def held(parent: int) -> Leash:
     leash = Leash.__new__(Leash)
     leash.parent = parent
     return leash
+
+
+def keep_tracker_silent() -> None:
+    """Python's own tracker takes away the semaphores of a parent that was killed, and warns that it had "leaked" them.
+
+    Nobody can do anything about it, so it does so in silence. To be called before the first semaphore is made.
+    """
+    sys.warnoptions.append(LEAKED)  # the tracker is started with the same ones
+    try:
+        resource_tracker.ensure_running()
+    finally:
+        sys.warnoptions.remove(LEAKED)
 
 
 def call(leash: Leash, work: Callable[..., None], *arguments: Any) -> None:

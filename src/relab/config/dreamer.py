@@ -10,7 +10,8 @@ from relab.config.base import require, require_numbers, require_range
 from relab.config.shared import Discounted
 
 MOST_UPDATES = 1_000  # for each step: more is a slip of the keyboard
-LARGEST = 1e9  # weights, supports and warm-ups beyond it leave no digits of a float32 for anything beside them
+LARGEST = 1e9  # supports and warm-ups beyond it leave no digits of a float32 for anything beside them
+HEAVIEST = 1e6  # of a loss: gradients are summed in float32, seven digits; beside it the others are rounded away
 WEIGHTS = ("entropy", "obs_scale", "dyn_scale", "rep_scale", "slow_scale", "replay_critic", "free_nats",
            "surprise_scale")  # fmt: skip
 SIZES = ("deter", "hidden", "stoch", "classes", "units", "blocks", "layers", "bins", "filters")
@@ -113,8 +114,9 @@ class Dreamer(Discounted):
             require_range(name, getattr(self, name), 1)
         for name in ("learning_starts", "warmup_updates", "grad_clip", "focus_cooldown"):
             require_range(name, getattr(self, name), 0)
-        for name in (*WEIGHTS, "lr_warmup"):
-            require_range(name, getattr(self, name), 0, LARGEST)
+        for name in WEIGHTS:
+            require_range(name, getattr(self, name), 0, HEAVIEST)
+        require_range("lr_warmup", self.lr_warmup, 0, LARGEST)
         for name in ("lr", "lr_actor", "lr_critic", "updates_per_step"):
             if getattr(self, name) is not None:
                 require_range(name, getattr(self, name), 0, open_="low")

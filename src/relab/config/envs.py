@@ -162,9 +162,12 @@ class Drones:
     spread: float = 0.1  # mass, inertia, thrust, drag ... of each drone are multiplied by 1 +- up to this
     collision: Literal["costs", "ends"] = "costs"  # a neighbour within 1 m costs 1 either way; ends: drones that touch
     # (nearer than both arms are long) are lost. Hitting a ring always ends a race
+    guide: float = 1.0  # weight of a reward for every metre of the way and for standing still at the target; 0: only
+    # what the published experiments pay for
 
     def check(self) -> None:
         require_range("agents", self.agents, 1, 256)
+        require_range("guide", self.guide, 0.0, 100.0)
         require_range("horizon", self.horizon, 0)
         require_range("rings", self.rings, 1, 100)
         require_range("spread", self.spread, 0.0, 0.5)

@@ -44,6 +44,22 @@ def test_questions_are_asked_of_the_shipped_step_sizes() -> None:
     assert (shipped.algo.lr, shipped.algo.imagine) == (asked.algo.lr, asked.algo.imagine)
 
 
+def test_the_shipped_average_is_the_one_that_the_table_is_of() -> None:
+    algo = layers.resolve([Layer("shipped", steps.RECIPE)]).config.algo
+    assert (algo.acting_rate, algo.collects) == (0.002, "learned")
+    assert (algo.lr, algo.lr_final, algo.lr_until, algo.entropy) == (1e-3, 0.05, 0.375, 3e-4)
+
+
+LATEST = ("parts", "replay_critic")  # asked when the newest weights collected
+
+
+@pytest.mark.parametrize("name", [name for name in QUESTIONS if name != "average"])  # which is about it
+def test_questions_keep_the_average_that_they_were_asked_with(name: str) -> None:
+    """What is shipped has changed since; their tables have not."""
+    algo = layers.resolve([Layer("question", experiment.load(steps.HERE / f"{name}.yaml").base)]).config.algo
+    assert (algo.acting_rate, algo.collects) == ((0.005, "learned") if name in LATEST else (0.01, "acting"))
+
+
 @pytest.mark.parametrize("path", SETTINGS, ids=lambda path: path.stem)
 def test_settings_of_the_log_can_be_trained(path: Path) -> None:
     cfg = layers.resolve([Layer(path.stem, layers.read_yaml(path))]).config

@@ -11,7 +11,7 @@ import torch
 from relab.config.dreamer import Dreamer
 from relab.train.algos import dreamer
 from relab.train.algos.dreamer.agent import streams_of
-from relab.train.contract import Setup
+from relab.train.contract import Setup, Stopwatch
 from relab.train.envs.cartpole import CartPole
 from relab.train.kernels.rng import mix
 
@@ -90,3 +90,13 @@ def test_the_mode_draws_latents_by_what_is_seen_and_takes_the_likeliest_action()
     assert (again.memory == again.memory[0]).all()  # the same where the same is seen
     drawn = streams_of(obs)
     assert len(np.unique(drawn)) == rows
+
+
+def test_the_logged_step_size_warms_up_as_the_steps_do():
+    s = begun(replace(SMALL, lr_warmup=32))
+    rows = [dreamer.iterate(s, Stopwatch()) for _ in range(6)]  # of 32 steps, the first before learning starts
+    made = [row["data/updates"] for row in rows]
+    assert made == [0, 8, 16, 24, 32, 40]
+    assert [row["optim/lr"] for row in rows] == pytest.approx([1e-2 * min(1, n / 32) for n in made])
+    alone = begun(replace(SMALL, mode="behaviour", lr_actor=2e-3))  # the model rests, and its step is nobody's
+    assert [dreamer.iterate(alone, Stopwatch())["optim/lr"] for _ in range(2)] == [2e-3, 2e-3]

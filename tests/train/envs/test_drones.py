@@ -70,7 +70,7 @@ def revalue(worlds: Worlds, a: int = 0) -> None:
     """The total counts from here."""
     s = worlds.state
     module.meet(s.body, s.near, 0)
-    module.value(s.body, s.goal, s.near, s.last, s.task[0], s.tick[0], 0, a)
+    module.value(s.body, s.goal, s.phase, s.near, s.last, s.task[0], s.tick[0], 0, a)
 
 
 # ---- the contract
@@ -188,10 +188,10 @@ def test_when_a_drone_is_over_its_drop(aside, above, tick, arrives):
     drop = worlds.state.goal[0, 0, LAY : LAY + 3].copy()
     place(worlds, tick=tick, X=drop[0] + aside * (1 if drop[0] < 0 else -1), Y=drop[1], Z=drop[2] + above)
     revalue(worlds)
-    before = worlds.state.last[0, 0, 2]
+    before = worlds.state.last[0, 0, 2:].sum()
     step = hold(worlds)
     assert (worlds.state.phase[0, 0] == DROP) == arrives
-    assert step.reward[0, 0] - worlds.state.last[0, 0, 2] + before == pytest.approx(0.25 if arrives else 0.0)
+    assert step.reward[0, 0] - worlds.state.last[0, 0, 2:].sum() + before == pytest.approx(0.25 if arrives else 0.0)
 
 
 def dropping(aside=0.1, above=0.1, tick=STRICT_TICK, perfect_grip=1.0) -> Worlds:
@@ -259,17 +259,17 @@ def test_how_a_flight_ends(where, end):
     place(worlds, 1, X=0.0)
     place(worlds, **where)
     revalue(worlds)
-    before = worlds.state.last[0, 0, 2]
+    before = worlds.state.last[0, 0, 2:].sum()
     step = hold(worlds)
     assert step.end[0].tolist() == [end, 0]
     assert step.terminated[0].tolist() == [end > 0, False]
     if end:
         assert step.episodes.info[CHANNEL["oob"], 0] == 1.0
-        assert -3.0 <= step.reward[0, 0] < 0.0
+        assert -7.0 <= step.reward[0, 0] < -3.0
         assert worlds.alive.all()  # it restarts alone
         assert worlds.state.tick[0] == STRICT_TICK + 1
     else:
-        assert step.reward[0, 0] == pytest.approx(worlds.state.last[0, 0, 2] - before)
+        assert step.reward[0, 0] == pytest.approx(worlds.state.last[0, 0, 2:].sum() - before)
 
 
 def test_the_floor_is_nearer_with_a_box():
@@ -317,7 +317,8 @@ def test_flying_through_a_ring(y, speed, passed, end):
     assert step.end[0, 0] == end
     if passed:
         np.testing.assert_array_equal(worlds.state.goal[0, 0, :6], worlds.state.rings[0, 1])  # the next one
-        assert step.reward[0, 0] == pytest.approx(1.0, abs=0.02)  # and a little of the way
+        left = (math.hypot(y, 2.9) + 5.0) - math.hypot(y, worlds.state.body[0, 0, X] - 2.0)  # by the point before it
+        assert step.reward[0, 0] == pytest.approx(3.0 + (0.5 + 1 / reward.FAR) * left, abs=0.02)
 
 
 def test_the_last_ring_ends_the_race():
@@ -330,22 +331,55 @@ def test_the_last_ring_ends_the_race():
     assert step.reward[0, 0] > 0.9
 
 
-def test_a_drone_before_a_ring_is_led_through_it():
+@pytest.mark.parametrize(("x", "y", "led"), [
+    (-10.0, 5.9, (2.0, 0.0)),  # on the straight way to 2 m behind the ring it is 0.98 m off the centre
+    (-10.0, 6.1, (-3.0, 0.0)), (-1.0, 1.4, (2.0, 0.0)), (-1.0, 1.6, (-3.0, 0.0)),
+    (9.0, 11.9, (-0.5, 3.5)),  # from behind, the straight way to 3 m before the ring is 2.98 m off the centre
+    (9.0, 12.1, (-3.0, 0.0)), (9.0, -1.0, (-0.5, -3.5)),
+])  # fmt: skip
+def test_where_a_race_leads_to(x, y, led):
     worlds = ring_at_origin()
-    place(worlds, X=-4.6)
-    hold(worlds)
-    assert worlds.state.goal[0, 0, LED] == -3.0
-    place(worlds, X=-4.4)
-    revalue(worlds)
-    step = hold(worlds)
-    assert worlds.state.goal[0, 0, LED] == 2.0
-    assert step.reward[0, 0] == pytest.approx(0.0, abs=1e-3)  # the new way is not charged for
-    place(worlds, X=-10.0)
-    hold(worlds)
-    assert worlds.state.goal[0, 0, LED] == 2.0  # nobody earns by going to and fro
+    for phase in (APPROACH, DESCEND):  # wherever it was led until now
+        worlds.state.phase[0, 0] = phase
+        worlds.state.goal[0, 0, LED : LED + 2] = (-3.0 if phase == APPROACH else 2.0, 0.0)
+        place(worlds, X=x, Y=y)
+        hold(worlds)
+        np.testing.assert_allclose(worlds.state.goal[0, 0, LED : LED + 2], led, atol=1e-9)
+
+
+def test_the_next_ring_is_led_to_anew():
+    worlds = ring_at_origin()
     place(worlds, X=-0.1, VX=5.0)
     hold(worlds)
-    assert worlds.state.phase[0, 0] == APPROACH  # of the next one
+    assert worlds.state.phase[0, 0] == APPROACH
+
+
+def test_who_flies_past_a_ring_and_back_has_earned_nothing():
+    """Before the ring, beside it, behind it, before it again: what it was paid is the change of the total."""
+    worlds = ring_at_origin()
+    place(worlds, X=-3.0)
+    hold(worlds)
+    revalue(worlds)
+    first, paid = worlds.state.last[0, 0, 2:].sum(), 0.0
+    for x, y in ((-1.0, 4.0), (1.0, 4.0), (1.0, 4.0), (-1.0, 4.0), (-3.0, 0.0), (-3.0, 0.0)):
+        place(worlds, X=x, Y=y)
+        paid += float(hold(worlds).reward[0, 0])
+    assert paid == pytest.approx(worlds.state.last[0, 0, 2:].sum() - first)
+    assert paid == pytest.approx(0.0, abs=0.01)
+
+
+@pytest.mark.parametrize(("x", "y", "way"), [
+    (-10.0, 5.0, 13.0),  # through the ring: 12 m on, 5 m aside
+    (-6.0, 3.9, math.hypot(8.0, 3.9)),
+    (-3.0, 4.0, 4.0 + 5.0),  # to the point before it, and 5 m on
+    (4.0, 3.5, 4.5 + math.hypot(3.5, 2.5) + 5.0),  # by the point beside it
+])  # fmt: skip
+def test_the_way_that_is_left_in_a_race(x, y, way):
+    worlds = ring_at_origin()
+    place(worlds, X=x, Y=y)
+    hold(worlds)
+    revalue(worlds)
+    assert worlds.state.last[0, 0, 2:].tolist() == pytest.approx([1 - way / reward.FAR, -0.5 * way], abs=1e-6)
 
 
 def test_rings_stand_apart_and_look_anywhere():
@@ -387,7 +421,30 @@ def test_the_way_to_the_target_is_all_that_counts_in_a_race():
     step = hold(worlds)
     way = worlds.state.body[0, 0, X] + 10.0
     assert way == pytest.approx(1.0, abs=0.01)
-    assert step.reward[0, 0] == pytest.approx(way / math.sqrt(60**2 + 60**2 + 20**2), abs=1e-6)
+    assert step.reward[0, 0] == pytest.approx((0.5 + 1 / math.sqrt(60**2 + 60**2 + 20**2)) * way, abs=1e-6)
+
+
+def test_hover_is_paid_for_the_way_and_for_standing_still():
+    far, worlds = math.sqrt(7600), swarm(task="hover", size=(0.2, 0.2), spread=0.0)
+    worlds.state.goal[0, 0, LED : LED + 3] = (0.0, 0.0, 0.0)
+    place(worlds, X=-2.0)
+    revalue(worlds)
+    assert worlds.state.last[0, 0].tolist() == pytest.approx([0.0, 1 - 2 / far, 1 - 2 / far + 1 / 8, 4 / 8 - 1.0])
+
+
+@pytest.mark.parametrize("task", ["hover", "race", "pick_place"])
+def test_without_a_guide_only_the_total_and_events_pay(task):
+    worlds = swarm(task=task, guide=0.0)
+    for _ in range(5):
+        before = worlds.state.last[0, 0].copy()
+        paid = hold(worlds).reward[0, 0]
+        assert paid == pytest.approx(worlds.state.last[0, 0, 2] - before[2])
+        assert worlds.state.last[0, 0, 3] != before[3]
+    place(worlds, X=29.99, VX=2.0)
+    before = worlds.state.last[0, 0, 2]
+    step = hold(worlds)
+    assert step.end[0, 0] == OUT
+    assert -3.0 < step.reward[0, 0] < -0.5  # the end costs 1
 
 
 def test_hovers_performance_is_a_moving_mean():
@@ -439,7 +496,7 @@ def test_what_a_drone_sees(task):
         extra = {"pick_place": [*box, *drop, 1], "race": [*box, *(frame.T @ goal[LAY : LAY + 3]), 0], "hover": [0] * 7}
         expected = [*(frame.T @ body[VX : VZ + 1] / 50), *np.clip(body[VX : VZ + 1], -1, 1), *(body[WX : WX + 3] / 50),
                     *frame[:, 2], *body[QW : QW + 4], *(body[ROTOR:] / s.build[i, a, LIMIT]), *(body[:3] / half),
-                    *np.clip(to, -1, 1), *(to / half), *s.last[i, a], *np.clip(nearest, -1, 1),
+                    *np.clip(to, -1, 1), *(to / half), *s.last[i, a, :3], *np.clip(nearest, -1, 1),
                     *extra[task]]  # fmt: skip
         np.testing.assert_allclose(worlds.obs[i, a], np.array(expected, np.float32), atol=1e-6)
 

@@ -24,6 +24,7 @@ from relab.config.base import require
 
 STUDIES: dict[str, str] = {  # name -> module
     "dreamer": "relab.lab.studies.dreamer",
+    "drones": "relab.lab.studies.drones",
     "fish": "relab.lab.studies.fish",
     "pickcube": "relab.lab.studies.pickcube",
     "torus": "relab.lab.studies.torus",

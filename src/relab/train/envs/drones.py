@@ -17,16 +17,20 @@ from relab.record.spec import Action, Channel, Spec
 from relab.train.envs import drones_tasks as tasks
 from relab.train.envs.drones_physics import ARM, BODY, BUILD, VX, VY, VZ, WX, WY, WZ, X, Y, Z, fly
 from relab.train.envs.drones_reward import (  # fmt: skip
+    A_METRE,
     CLOSE,
     CRASH_COSTS,
     CROWDED,
+    FAR,
+    GUIDED_CRASH,
+    GUIDED_RING,
     KEEP,
     RING_PAYS,
+    STILL,
     pick_total,
     reach,
     stillness,
     tolerance,
-    way_left,
 )
 from relab.train.envs.drones_tasks import (  # fmt: skip
     DELIVERED,
@@ -55,6 +59,7 @@ from relab.train.envs.drones_tasks import (  # fmt: skip
     lines_up,
     next_ring,
     place_rings,
+    race_left,
     start,
 )
 from relab.train.envs.drones_view import SEEN, observe_marked, observe_rows, observe_rows_wide
@@ -90,7 +95,7 @@ class State(NamedTuple):
     goal: np.ndarray  # float64[N,A,10]: box, drop, hidden target and its vertical velocity
     phase: np.ndarray  # int64[N,A]: of pick-and-place
     tally: np.ndarray  # float64[N,A,4]: performance, rings passed, perfect grip, perfect delivery
-    last: np.ndarray  # float64[N,A,3]: collision, position and total reward of the last tick
+    last: np.ndarray  # float64[N,A,4]: collision, position and total reward of the last tick, and its guide
     near: np.ndarray  # float64[N,A,4]: way to the nearest drone, and its length
     was: np.ndarray  # float64[N,A,3]: position before the tick
     trail: np.ndarray  # float32[N,A,24,3]: where it was, for films
@@ -108,6 +113,7 @@ class Law(NamedTuple):
     large: float
     spread: float
     crashes: bool  # drones that touch are lost
+    guide: float  # weight of the guide
 
 
 @njit(cache=True)
@@ -141,29 +147,33 @@ def touches(body, build, i, a):
 
 
 @njit(cache=True, error_model="numpy", inline="always")
-def total_of(body, goal, near, task, tick, i, a):
-    """(total, its share for the position, cost of a crowd, how still it hovers at its target)"""
+def total_of(body, goal, phase, near, task, tick, i, a):
+    """(total, its share for the position, cost of a crowd, how still it hovers at its target, its guide)"""
     crowded = CROWDED if near[i, a, 3] < CLOSE else 0.0
     tx, ty, tz = (
         goal[i, a, LED] - body[i, a, X],
         goal[i, a, LED + 1] - body[i, a, Y],
         goal[i, a, LED + 2] - body[i, a, Z],
     )
-    vx, vy, vz = body[i, a, VX], body[i, a, VY], body[i, a, VZ]
+    vx, vy, vz, sink = body[i, a, VX], body[i, a, VY], body[i, a, VZ], goal[i, a, SINK]
     spin = distance(body[i, a, WX], body[i, a, WY], body[i, a, WZ])
-    if task == PICK:
-        total, position = pick_total(tx, ty, tz, vx, vy, vz, goal[i, a, SINK], spin, reach(tick), crowded)
-        return total, position, crowded, 0.0
-    position, d = way_left(tx, ty, tz)
-    still = stillness(d, distance(vx, vy, vz), spin)
-    return position - crowded + (still if task == HOVER else 0.0), position, crowded, still
+    if task == RACE:
+        left = race_left(body, goal, phase, i, a)
+        return 1.0 - left / FAR - crowded, 1.0 - left / FAR, crowded, 0.0, -A_METRE * left
+    left = distance(tx, ty, tz)
+    still = stillness(left, distance(vx, vy, vz - sink), spin)
+    guide = STILL * still - A_METRE * left
+    if task == HOVER:
+        return 1.0 - left / FAR - crowded + still, 1.0 - left / FAR, crowded, still, guide
+    total, position = pick_total(tx, ty, tz, vx, vy, vz, sink, spin, reach(tick), crowded)
+    return total, position, crowded, still, guide
 
 
 @njit(cache=True)
-def value(body, goal, near, last, task, tick, i, a):
+def value(body, goal, phase, near, last, task, tick, i, a):
     """Note the total of a drone that begins, or heads for something new: its reward counts from there."""
-    total, position, crowded, _ = total_of(body, goal, near, task, tick, i, a)
-    last[i, a, 0], last[i, a, 1], last[i, a, 2] = -crowded, position, total
+    total, position, crowded, _, guide = total_of(body, goal, phase, near, task, tick, i, a)
+    last[i, a, 0], last[i, a, 1], last[i, a, 2], last[i, a, 3] = -crowded, position, total, guide
 
 
 @njit(cache=True)
@@ -191,7 +201,8 @@ def reset_rows(state, law, worlds_N, agents_NA):
             meet(state.body, state.near, i)
             for a in range(agents_NA.shape[1]):
                 if worlds_N[i] or agents_NA[i, a]:
-                    value(state.body, state.goal, state.near, state.last, state.task[i], state.tick[i], i, a)
+                    value(state.body, state.goal, state.phase, state.near, state.last, state.task[i], state.tick[i],
+                          i, a)  # fmt: skip
 
 
 @njit(cache=True, inline="always")
@@ -204,32 +215,36 @@ def leaves(body, carrying, i, a):
 
 
 @njit(cache=True, error_model="numpy", inline="always")
-def work_on(body, goal, phase, tally, last, near, was, rings, task, tick, rng, i, a, info):
+def work_on(body, goal, phase, tally, last, near, was, rings, task, tick, rng, i, a, weight, info):
     """One drone's task, after everybody has moved: (reward, end code)."""
     paid, end, event, crossing = 0.0, 0, 0, 0
     if task == PICK:
         paid, event = carry_on(body, goal, phase, tally, rng, i, a, tolerance(tick))
     elif task == RACE:
         crossing = cross(body, was, goal, i, a)
-    total, position, crowded, still = total_of(body, goal, near, task, tick, i, a)
+        if crossing == PASSED:  # the way that was left is behind it
+            phase[i, a] = tasks.DESCEND
+    total, position, crowded, still, guide = total_of(body, goal, phase, near, task, tick, i, a)
     paid += total - last[i, a, 2]
-    last[i, a, 0], last[i, a, 1], last[i, a, 2] = -crowded, position, total
+    if event == 0:  # a guide to something new counts from there
+        paid += weight * (guide - last[i, a, 3])
+    last[i, a, 0], last[i, a, 1], last[i, a, 2], last[i, a, 3] = -crowded, position, total, guide
     if task == HOVER:
         tally[i, a, PERFORMANCE] = KEEP * tally[i, a, PERFORMANCE] + (1.0 - KEEP) * still
     elif crossing == PASSED:
-        paid += RING_PAYS
+        paid += RING_PAYS + weight * GUIDED_RING
         phase[i, a] = tasks.APPROACH
         tally[i, a, RINGS] += 1.0
         tally[i, a, PERFORMANCE] = tally[i, a, RINGS] / rings.shape[1]
         if tally[i, a, RINGS] < rings.shape[1]:
             next_ring(goal, rings, i, a, int(tally[i, a, RINGS]))
-            value(body, goal, near, last, task, tick, i, a)
+            value(body, goal, phase, near, last, task, tick, i, a)
         else:
             end = FINISHED
     elif crossing == HIT:
         end = COLLISION
-    elif task == RACE and lines_up(body, goal, phase, i, a):
-        value(body, goal, near, last, task, tick, i, a)
+    elif task == RACE:
+        lines_up(body, goal, phase, i, a)
     elif task == PICK:
         tally[i, a, PERFORMANCE] = tally[i, a, PERFECT]
     info[SCORE, i, a] = info[PERF, i, a] = total
@@ -253,7 +268,7 @@ def tell(tally, phase, task, end, i, a, info):
 
 
 @njit(cache=True, inline="always")
-def step_world(body, build, goal, phase, tally, last, near, was, trail, rings, task, tick, rng, i, crashes, alive_NA,
+def step_world(body, build, goal, phase, tally, last, near, was, trail, rings, task, tick, rng, i, law, alive_NA,
                action, reward, terminated, end, info):  # fmt: skip
     tick[i] += 1
     point = (tick[i] // EVERY) % TRAIL
@@ -265,11 +280,14 @@ def step_world(body, build, goal, phase, tally, last, near, was, trail, rings, t
     for a in range(alive_NA.shape[1]):
         if not alive_NA[i, a]:
             continue
-        paid, code = work_on(body, goal, phase, tally, last, near, was, rings, task[i], tick[i], rng, i, a, info)
+        paid, code = work_on(body, goal, phase, tally, last, near, was, rings, task[i], tick[i], rng, i, a, law.guide,
+                             info)  # fmt: skip
         code = leaves(body, phase[i, a] >= tasks.CARRY, i, a) or code
-        if code == 0 and crashes and touches(body, build, i, a):
+        if code == 0 and law.crashes and touches(body, build, i, a):
             code = COLLISION
-        reward[i, a] = paid - (CRASH_COSTS if code > 0 and code != FINISHED else 0.0)
+        if code > 0 and code != FINISHED:
+            paid -= CRASH_COSTS + law.guide * GUIDED_CRASH
+        reward[i, a] = paid
         terminated[i, a], end[i, a] = code > 0, code
         tell(tally, phase, task[i], code, i, a, info)
 
@@ -278,18 +296,18 @@ def step_world(body, build, goal, phase, tally, last, near, was, trail, rings, t
 
 
 @njit(cache=True)
-def step_rows(state, crashes, alive_NA, action, reward, terminated, end, info):
+def step_rows(state, law, alive_NA, action, reward, terminated, end, info):
     body, build, goal, phase, tally, last, near, was, trail, rings, task, tick, rng = state
     for i in range(alive_NA.shape[0]):
-        step_world(body, build, goal, phase, tally, last, near, was, trail, rings, task, tick, rng, i, crashes,
+        step_world(body, build, goal, phase, tally, last, near, was, trail, rings, task, tick, rng, i, law,
                    alive_NA, action, reward, terminated, end, info)  # fmt: skip
 
 
 @njit(parallel=True, cache=True)
-def step_rows_wide(state, crashes, alive_NA, action, reward, terminated, end, info):
+def step_rows_wide(state, law, alive_NA, action, reward, terminated, end, info):
     body, build, goal, phase, tally, last, near, was, trail, rings, task, tick, rng = state
     for i in prange(alive_NA.shape[0]):
-        step_world(body, build, goal, phase, tally, last, near, was, trail, rings, task, tick, rng, i, crashes,
+        step_world(body, build, goal, phase, tally, last, near, was, trail, rings, task, tick, rng, i, law,
                    alive_NA, action, reward, terminated, end, info)  # fmt: skip
 
 
@@ -300,7 +318,7 @@ class Drones:
     def __init__(self, params: configs.Drones | None = None) -> None:
         self.params = params = params or configs.Drones()
         crashes = params.collision == "ends"
-        self.law = Law(TASKS[params.task], params.size[0], params.size[1], params.spread, crashes)
+        self.law = Law(TASKS[params.task], params.size[0], params.size[1], params.spread, crashes, params.guide)
         self.spec = Spec(
             env=self.name,
             obs_dim=SEEN,
@@ -311,15 +329,15 @@ class Drones:
             channels=CHANNELS,
             ends=("running", "time_limit", "out_of_bounds", "floor", "collision", "finished"),
             success_channel="succeeded",
-            reward_low=-5.0,
-            reward_high=4.0,
+            reward_low=-5.0 - 9.0 * params.guide,
+            reward_high=4.0 + 9.0 * params.guide,
             renders=True,
         )
 
     def allocate(self, n: int) -> State:
         rows = (n, self.params.agents)
         body, build, goal = np.zeros((*rows, BODY)), np.zeros((*rows, BUILD)), np.zeros((*rows, tasks.GOAL))
-        tally, last, near, was = (np.zeros((*rows, k)) for k in (tasks.TALLY, 3, 4, 3))
+        tally, last, near, was = (np.zeros((*rows, k)) for k in (tasks.TALLY, 4, 4, 3))
         trail, rings = np.zeros((*rows, TRAIL, 3), np.float32), np.zeros((n, self.params.rings, 6))
         task, tick, rng = np.zeros(n, np.int64), np.zeros(n, np.int64), np.zeros(n, np.uint64)
         return State(body, build, goal, np.zeros(rows, np.int64), tally, last, near, was, trail, rings, task, tick, rng)
@@ -333,7 +351,7 @@ class Drones:
     def step(self, state: State, alive_NA: np.ndarray, action: np.ndarray, out) -> None:
         rows = step_rows_wide if wide(state.phase.size * WORK) else step_rows
         action = action.astype(np.float64)  # one kind of number: kernels are compiled once
-        rows(state, self.law.crashes, alive_NA, action, out.reward, out.terminated, out.end, out.info)
+        rows(state, self.law, alive_NA, action, out.reward, out.terminated, out.end, out.info)
 
     def observe(self, state: State, obs_NAD: np.ndarray) -> None:
         rows = observe_rows_wide if wide(state.phase.size * WORK) else observe_rows

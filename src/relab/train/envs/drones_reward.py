@@ -1,7 +1,9 @@
-"""What is a drone paid for? The change of a total, which says how well it stands now, and events.
+"""What is a drone paid for? The change of a total, which says how well it stands now, that of a guide, and events.
 
-Pick-and-place has the total of a published experiment, hover and race that of PufferLib's drone_swarm (the way to the
-target), hover with its performance added, without which nothing inside of half a metre would be worth anything.
+The total of pick-and-place is that of a published experiment, hover's and race's that of PufferLib's drone_swarm (the
+way to the target), hover's with its performance added. Alone they are faint from afar: a metre nearer is worth 0.01, as
+much as a hundredth of a neighbour's distance. The guide (`env.guide` times as much, 0: none) pays for every metre, as
+PufferLib's newest drones do (0.7 and 0.9 there), and for standing still at the target.
 Performance is a number in [0, 1] for each task, as PufferLib defines it: hover, a moving mean of how still a drone
 stands at its target; race, rings passed of all; pick-and-place: 1 after the first perfect delivery.
 """
@@ -14,9 +16,11 @@ from relab.train.envs.drones_physics import FASTEST, SPIN, cut
 from relab.train.kernels.jit import njit
 
 FAR = math.sqrt(60.0**2 + 60.0**2 + 20.0**2)  # from corner to corner
+A_METRE, STILL = 0.5, 4.0  # of the guide: what a metre of the way is worth, and standing still at the target
 CLOSE = 1.0  # a neighbour nearer than this costs CROWDED
 CROWDED = 1.0
 GRIP_PAYS, HOVER_PAYS, DELIVERY_PAYS, RING_PAYS, CRASH_COSTS = 1.0, 0.25, 1.0, 1.0, 1.0
+GUIDED_RING, GUIDED_CRASH = 2.0, 4.0  # what a guide adds to those two: beside it they would weigh little
 KEEP = 0.98  # of the moving mean of hover's performance, a tick
 
 
@@ -49,10 +53,3 @@ def pick_total(tx, ty, tz, vx, vy, vz, sink, spin, D, crowded):
 def stillness(d, v, spin):
     """How well a drone hovers now: distance to its target, speed, rate of rotation."""
     return 1.0 / (1.0 + 0.05 * (70.0 * d + 15.0 * v + 1.5 * spin))
-
-
-@njit(cache=True)
-def way_left(tx, ty, tz):
-    """(1 - d / FAR, d)"""
-    d = math.sqrt(tx * tx + ty * ty + tz * tz)
-    return 1.0 - d / FAR, d

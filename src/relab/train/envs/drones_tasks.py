@@ -2,7 +2,8 @@
 
 Every task leads a drone by a hidden target, which its reward measures from. A goal is ten numbers: box (3), drop (3),
 hidden target (3), the target's vertical velocity. In a race the box is the next ring's centre and the drop its normal;
-the target stands 3 m before the ring until the drone has come there, then 2 m behind it.
+the target stands 2 m behind the ring where the straight way there leads well through it, else 3 m before the ring, or
+beside it where the way to that point would hit it from behind.
 Pick-and-place has four phases: APPROACH the point a metre above the box until it hovers there, DESCEND behind a sinking
 target until it grips, CARRY the box, which hangs half a metre below, to a metre above the drop, and DROP it there.
 """
@@ -21,14 +22,17 @@ MARGIN_XY, MARGIN_Z = 29.0, 9.0  # starts and targets lie within
 GROUND = -9.5  # where boxes stand
 FLOOR, FLOOR_CARRYING = -9.8, -9.7  # lower is a crash
 HOVER, RACE, PICK = range(3)  # tasks
-APPROACH, DESCEND, CARRY, DROP = range(4)  # phases of pick-and-place
+AROUND, APPROACH, DESCEND, CARRY, DROP = range(-1, 4)  # phases of pick-and-place from APPROACH on, of a race to DESCEND
 BOX, LAY, LED, SINK, GOAL = 0, 3, 6, 9, 10  # of a goal: box, drop, hidden target, its vertical velocity; size
 PERFORMANCE, RINGS, PERFECT_GRIP, PERFECT, TALLY = range(5)  # of a tally; size
 NO_EVENT, GRIPPED, DELIVERED, DELIVERED_PERFECTLY = range(4)
 STRICT = 1.01  # a tolerance up to this makes a grip or a delivery perfect
 RING, RIM = 2.0, 0.5  # radius of a ring; crossing its plane within RING - RIM passes, within RING + RIM hits
 MISSED, PASSED, HIT = range(3)
-BEFORE, BEHIND, LINED_UP = 3.0, 2.0, 1.5  # a race leads to this far before a ring, then behind it, once so near
+BEFORE, BEHIND, WELL = 3.0, 2.0, 1.0  # a race leads to this far before a ring, and behind it from where the straight
+# way passes the ring's plane so near to its centre
+CLEAR, PAST = 3.5, 0.5  # the point beside a ring: metres from its axis and before its plane
+FROM_RIM = math.sqrt(CLEAR**2 + (BEFORE - PAST) ** 2)  # from there to the point before it
 TRAIL, EVERY = 24, 4  # points of the way behind a drone, for films, and ticks between them
 
 
@@ -67,16 +71,46 @@ def aim(goal, i, a, along):
          goal[i, a, BOX + 2] + along * goal[i, a, LAY + 2])  # fmt: skip
 
 
+@njit(cache=True, error_model="numpy")
+def beside(body, goal, i, a):
+    """Where a drone is, seen from its ring: (metres beside the axis, metres along it; behind the ring is positive)."""
+    x, y, z = body[i, a, X] - goal[i, a, BOX], body[i, a, Y] - goal[i, a, BOX + 1], body[i, a, Z] - goal[i, a, BOX + 2]
+    along = x * goal[i, a, LAY] + y * goal[i, a, LAY + 1] + z * goal[i, a, LAY + 2]
+    return math.sqrt(max(x * x + y * y + z * z - along * along, 0.0)), along
+
+
+@njit(cache=True, error_model="numpy")
+def race_left(body, goal, phase, i, a):
+    """The way that is left to behind the ring: through it, by the point before it, or around it before that."""
+    off, along = beside(body, goal, i, a)
+    if phase[i, a] == DESCEND:
+        return distance(off, along - BEHIND, 0.0)
+    if phase[i, a] == APPROACH:
+        return distance(off, along + BEFORE, 0.0) + BEFORE + BEHIND
+    return distance(off - CLEAR, along + PAST, 0.0) + FROM_RIM + BEFORE + BEHIND
+
+
+@njit(cache=True, error_model="numpy")
+def route(off, along):
+    """DESCEND through the ring where that is well possible, else APPROACH the point before it, or go AROUND it."""
+    if along < 0.0 and off * BEHIND < WELL * (BEHIND - along):
+        return DESCEND
+    return AROUND if along > 0.0 and off * BEFORE < (RING + 2.0 * RIM) * (along + BEFORE) else APPROACH
+
+
 @njit(cache=True)
 def lines_up(body, goal, phase, i, a):
-    """Once it has come to the point before the ring, the target moves behind it, and stays there: True when it does."""
-    off = distance(body[i, a, X] - goal[i, a, LED], body[i, a, Y] - goal[i, a, LED + 1],
-                   body[i, a, Z] - goal[i, a, LED + 2])  # fmt: skip
-    if phase[i, a] != APPROACH or off > LINED_UP:
-        return False
-    phase[i, a] = DESCEND
-    aim(goal, i, a, BEHIND)
-    return True
+    """Put the target where its route leads next."""
+    off, along = beside(body, goal, i, a)
+    now = route(off, along)
+    if now == AROUND:
+        aim(goal, i, a, -PAST)
+        for k in range(3):  # and out from the axis, on the drone's side of it
+            out = body[i, a, X + k] - goal[i, a, BOX + k] - along * goal[i, a, LAY + k]
+            goal[i, a, LED + k] += CLEAR * out / max(off, 1e-6)
+    elif now != phase[i, a]:
+        aim(goal, i, a, BEHIND if now == DESCEND else -BEFORE)
+    phase[i, a] = now
 
 
 @njit(cache=True)

@@ -2,9 +2,9 @@
 
 42 numbers: velocity in its own frame / 50 (3), in the world's, clipped to +-1 (3), rates of rotation / 50 (3), where
 its top points (3), attitude (4), rotor speeds / limit (4), position / half-size of the box (3), way to the target
-clipped to +-1 (3) and / half-size (3), last collision, position and total reward (3), way to the nearest drone clipped
-to +-1 (3), box and drop in its own frame / half-size (6; in a race the ring and its normal, which is not divided;
-hover: zeros), and 1 in pick-and-place, else 0.
+clipped to +-1 (3) and / half-size (3), last collision, position and total reward (3), way to the nearest
+drone clipped to +-1 (3), box and drop in its own frame / half-size (6; in a race the ring and its normal, which is not
+divided; hover: zeros), and 1 in pick-and-place, else 0.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from relab.record.history import History
 HERE = Path(__file__).parent
 SOLVED, KEPT = 475.0, 450.0  # mean of the deterministic evaluation: reached, and never below afterwards
 TIMES = 3  # as many further updates as it took to reach it
-SEEDS = range(40, 45)  # others have been looked at with other settings
+SEEDS = range(60, 65)  # others have been looked at with other settings
 RECIPE: dict[str, Any] = {"algo": "dreamer", "env": "cartpole"}
 SCORE = "eval/return_det"
 

@@ -77,6 +77,7 @@ class Collector:
 
     @classmethod
     def start(cls, order: Order, weights: np.ndarray, room: int) -> Collector:
+        leash.keep_tracker_silent()
         spawn = multiprocessing.get_context("spawn")
         line = Line(spawn.Queue(room), spawn.RawArray("f", weights.size), spawn.Value("q", 0), spawn.Event())
         work = leash.Leash(), collect, order, line, room

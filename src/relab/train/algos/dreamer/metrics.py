@@ -11,7 +11,7 @@ from relab.train.algos.dreamer import layers, marks
 from relab.train.algos.dreamer.behaviour import ACTOR, CRITIC, Dream
 from relab.train.algos.dreamer.optimiser import PARTS
 from relab.train.algos.dreamer.state import State
-from relab.train.algos.dreamer.world_model import Batch, Course
+from relab.train.algos.dreamer.world_model import MODEL, Batch, Course
 
 DORMANT = 40  # times less active than the mean of its layer
 SELDOM = 50  # updates between two looks at what costs more
@@ -93,7 +93,13 @@ def of_iteration(s: State, rows: list[dict[str, float]], pace: float, arrived: i
     row = s.gathering.metrics(s.counts)
     row["data/replay_ratio"] = len(rows) * s.cfg.minibatch / max(arrived, 1)
     row["optim/actor_updates"] = float(s.optimiser.updates[PARTS.index(ACTOR)])
-    row |= {"optim/lr": s.cfg.lr * pace, "optim/param_norm": float(torch.linalg.vector_norm(s.agent.params.flat))}
+    row |= {"optim/lr": step_size(s, pace), "optim/param_norm": float(torch.linalg.vector_norm(s.agent.params.flat))}
     row |= s.surprise.metrics() | {"model/focus": float(s.focus.on)}
     names = dict.fromkeys(name for each in rows for name in each)
     return row | {name: float(np.mean([each[name] for each in rows if name in each])) for name in names}
+
+
+def step_size(s: State, pace: float) -> float:
+    """Of the world model, or of the actor where that one learns and the model does not; warmed up so far."""
+    part, rate = (ACTOR, s.cfg.lr_actor or s.cfg.lr) if s.cfg.mode == "behaviour" else (MODEL, s.cfg.lr)
+    return rate * pace * s.optimiser.warmth(part)

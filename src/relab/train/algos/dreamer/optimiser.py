@@ -44,11 +44,18 @@ class LaProp:
         share = np.array([turn[part] for part in PARTS])
         self.updates += share > 0
         n = np.maximum(self.updates, 1)
-        rise = np.minimum(1.0, n / self.warmup) if self.warmup else 1.0
-        pace, unbias = share * rise * self.lr / (1 - b1**n), 1 / (1 - b2**n)
+        pace, unbias = share * self.rise(n) * self.lr / (1 - b1**n), 1 / (1 - b2**n)
         square = take_step(p.flat.numpy(), p.grad.numpy(), self.m.numpy(), self.v.numpy(), self.ends, self.group,
                            pace.astype(f32), unbias.astype(f32), f32(self.clip), f32(b1), f32(b2))  # fmt: skip
         return math.sqrt(square)
+
+    def rise(self, updates: np.ndarray) -> np.ndarray:
+        """Share of the step size that a part takes in its nth update: it warms up."""
+        return np.minimum(1.0, updates / self.warmup) if self.warmup else np.ones(len(updates))
+
+    def warmth(self, part: str) -> float:
+        """The same of the part's last update; 0 before the first, where it warms up."""
+        return float(self.rise(self.updates)[PARTS.index(part)])
 
     def to_tree(self) -> Tree:
         return {"m": self.m, "v": self.v, "updates": self.updates}
