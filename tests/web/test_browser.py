@@ -153,14 +153,13 @@ def test_a_comparison_says_since_when_and_why_on_its_page(site: Site, browser: B
     """The curves stand below the answer, and a click on an onset opens its card."""
     page = browser.page()
     page.open(f"{site.address}/compare", "document.querySelector('.answer-line') && relab.charts[0].plot")
-    order = page.run(
-        "[...document.querySelectorAll('.answer-line, .chart.lead, #findings')].map(e => e.id || e.tagName)"
-    )
-    assert order == ["H1", "FIGURE", "findings"]
-    page.run("""document.querySelector('#cards').innerHTML =
-      '<details class="rest"><summary>1 more</summary><details class="finding" id="f0"><summary><b>a</b></summary></details></details>'""")
+    parts = "[...document.querySelectorAll('.answer-line, .chart.lead, #findings')]"
+    assert page.run(f"{parts}.map(e => e.id || e.tagName)") == ["H1", "FIGURE", "findings"]
+    card = "<details class='finding' id='f0'><summary><b>a</b></summary></details>"
+    folded = f"<details class='rest'><summary>1 more</summary>{card}</details>"
+    page.run(f"document.querySelector('#cards').innerHTML = {json.dumps(folded)}")
     page.run("relab.finding({ number: 0 })")
-    assert page.run("[document.querySelector('#f0').open, document.querySelector('.rest').open]") == [True, True]
+    assert page.run("['#f0', '.rest'].map(each => document.querySelector(each).open)") == [True, True]
     assert page.errors == []
 
 
