@@ -19,6 +19,7 @@ from typing import Any
 
 os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
 os.environ.setdefault("RAY_ENABLE_UV_RUN_RUNTIME_ENV", "0")
+os.environ.setdefault("RAY_worker_niceness", "0")  # Ray gives way to everybody else by 15
 PATIENCE_S = 300.0  # for a node to come up: Ray gives it 30 seconds, which is little on a busy machine
 MEMORY = 200 * 2**20  # of each node's object store: nothing but names goes through it
 
