@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+import relab
 from relab.cli import main
 from relab.logger import Logger
 
@@ -233,3 +235,30 @@ def test_a_note_says_how_many_settings_it_leaves_out(tmp_path, monkeypatch, caps
     assert main(["note", "run"]) == 0
     plan = capsys.readouterr().out.partition("### Record")[0]
     assert "| foreign.setting_11 | 11 |\n| ... | +8 |" in plan
+
+
+def test_a_logger_takes_a_mapping_and_keeps_what_its_program_failed_of(tmp_path, capsys):
+    def program():
+        with Logger(tmp_path / "a", config={"env_id": "CartPole-v1"}) as log:
+            log.log(1000, {"return/mean": 20.0}, loss=0.5)
+            return 1 / 0
+
+    with pytest.raises(ZeroDivisionError):
+        program()
+    (run,) = relab.load(tmp_path)
+    assert {name: column.values.tolist() for name, column in run.history.columns.items()} == {
+        "return/mean": [20.0], "foreign/loss": [0.5]}  # fmt: skip
+    assert main(["examine", str(tmp_path)]) == 0
+    assert "the run failed at step 1,000: ZeroDivisionError: division by zero" in capsys.readouterr().out
+
+
+def test_python_says_each_thing_once_and_seeds_in_their_order(tmp_path):
+    for lr in (0.1, 0.2):
+        for seed in (1, 2, 10, 11, 12):
+            with Logger(tmp_path / f"lr{lr}_s{seed}", config={"env_id": "CartPole-v1", "lr": lr, "seed": seed}) as log:
+                for i in range(40):
+                    log.log(1000 * i, {"return/mean": 100 * lr + i + seed / 100})
+    runs = relab.load(tmp_path)
+    assert re.findall(r"(\d+): ", repr(runs).splitlines()[1]) == ["1", "2", "10", "11", "12"]
+    lines = [line.strip() for line in repr(relab.compare(tmp_path)).splitlines()]
+    assert len(lines) == len(set(lines)) > 1

@@ -204,3 +204,29 @@ def test_a_run_that_is_named_to_hold_it_against_is_not_its_parent(cut: Path, cap
     assert view.reference is not None
     assert not view.is_parent
     assert "parent" not in out(capsys, "next", cut / "hasty", "--against", cut / "a_s0")
+
+
+def test_an_error_does_not_leave_what_is_possible(tmp_path: Path, capsys):
+    """CartPole ends at 500: an evaluation of 500 beside others of 478 to 500 may be too high, never too low."""
+    rows = enumerate([20, 90, 300, 420, 478, 500, 489, 500, 478, 500])
+    text = "".join(f"{4_000 * (i + 1)},{value}\n" for i, value in rows)
+    (tmp_path / "log.csv").write_text("global_step,eval/return\n" + text)
+    (tmp_path / "config.json").write_text(json.dumps({"env": "CartPole-v1", "algo": "ppo", "seed": 0}))
+    texts = [out(capsys, command, tmp_path) for command in ("examine", "runs")] + [repr(relab.load(tmp_path)[0])]
+    for text in texts:
+        assert "500 ±" not in text
+        assert re.search(r"500(?:\.0)? \+0/-[0-9.]+", text), text
+
+
+def test_settings_are_the_same_or_not_in_every_command(tmp_path: Path, capsys):
+    """True and "true", 0.1 + 0.2 and 0.3, null and nothing are one value; numbers that differ late look different."""
+    for name, more in (("a", {"flag": True, "v": 0.1 + 0.2, "t": 1700000000.1, "none": None}),
+                       ("b", {"flag": "true", "v": 0.3, "t": 1700000000.2})):  # fmt: skip
+        write(tmp_path / name, 5_000, 0, **more)
+    changed = out(capsys, "diff", tmp_path / "a", tmp_path / "b")
+    compared, table = out(capsys, "compare", tmp_path), out(capsys, "compare", tmp_path, "--markdown")
+    for text in (changed, compared):
+        assert [word for word in ("flag", ".v ", "none") if word in text] == []
+    assert "1700000000.1 | 1700000000.2" in compared
+    assert "| 1700000000.1 |" in table
+    assert "| 1700000000.2 |" in table

@@ -149,7 +149,7 @@ class Runs:
         rows: list[tuple[str, ...]] = []
         for group in self.groups:
             verdicts = [run.verdict for run in group.distinct]
-            each = ", ".join(f"{run.seed_name}: {run.verdict.final:.4g}".removeprefix("?: ") for run in group.runs)
+            each = ", ".join(f"{run.seed_name}: {run.verdict.final:.4g}".removeprefix("?: ") for run in group.by_seed)
             states = ", ".join(dict.fromkeys(run.state for run in group.runs))
             total = finals(verdicts)
             rows.append((group.label, str(len(verdicts)), interval_text(total) if total.n else "none", each, states))
@@ -258,7 +258,8 @@ class Comparison:
 
     def __repr__(self) -> str:
         lines = [line for x in self.answers for line in (x.text, *(f"  {note}" for note in x.notes))]
-        return "\n".join([*lines, *self.notes])
+        said = [note for x in self.answers for note in x.notes]
+        return "\n".join([*lines, *(note for note in self.notes if not any(each.startswith(note) for each in said))])
 
     def _repr_html_(self) -> str:
         rows = [(" against ".join(reversed(x.names)), x.verdict, f"{x.delta:+.4g}", _ends(x), f"{x.n[0]}, {x.n[1]}")

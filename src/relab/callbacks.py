@@ -140,12 +140,12 @@ class Watch:
                 why = reason(error) if self.blind else f"{type(error).__name__}: {error}"
                 print(printable(f"relab: {what} ({why}); training goes on"), file=sys.stderr, flush=True)
 
-    def close(self, status: str = "finished") -> None:
+    def close(self, status: str = "finished", why: str = "") -> None:
         """A last look, which costs training nothing, and the end of the record."""
         if self.record.meta["status"] != "running":
             return
         with self.unharmed("the end of the run was not kept"):
-            self.record.close(status)  # first: an unfinished run is judged with more patience
+            self.record.close(status, why)  # first: an unfinished run is judged with more patience
         try:
             self.look(self.record.last)
         finally:
@@ -155,9 +155,11 @@ class Watch:
     def __enter__(self) -> Watch:
         return self
 
-    def __exit__(self, kind: Any, *_: Any) -> None:
-        stopped = kind is not None and issubclass(kind, KeyboardInterrupt)
-        self.close("finished" if kind is None else "interrupted" if stopped else "failed")
+    def __exit__(self, kind: Any, error: Any = None, *_: Any) -> None:
+        if kind is None:
+            return self.close()
+        status = "interrupted" if issubclass(kind, KeyboardInterrupt) else "failed"
+        return self.close(status, f"{kind.__name__}: {error}")
 
     def _may_look(self) -> bool:
         """Whether one more look that costs as much as the last one stays within SHARE of the time."""

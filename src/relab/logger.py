@@ -63,9 +63,11 @@ class Logger:
         self._write_meta()
         self.event("start", None)
 
-    def log(self, step: int, **metrics: Any) -> None:
-        """One row of numbers at a step; numbers that are not finite are kept as such."""
-        self.row(step, metrics)
+    def log(self, step: int, values: Optional[Mapping[str, Any]] = None, **metrics: Any) -> None:
+        """One row of numbers at a step, by name or as a mapping; numbers that are not finite are kept as such."""
+        if values is not None and not isinstance(values, Mapping):
+            metrics, values = dict(metrics, values=values), None  # a metric of that name
+        self.row(step, dict(values or {}, **metrics))
 
     def row(self, step: int, metrics: Mapping[str, Any]) -> None:
         """The same of a mapping, whatever its names."""
@@ -96,10 +98,11 @@ class Logger:
     def event(self, kind: str, step: Optional[int], **data: Any) -> None:
         self._append("events.jsonl", dict(data, kind=kind, step=step, time=_now()))
 
-    def close(self, status: str = "finished") -> None:
+    def close(self, status: str = "finished", why: str = "") -> None:
         try:
             if self.meta["status"] == "running":
-                self.event("finish" if status == "finished" else "error", None)
+                said = {"message": _mask(why[:500])} if why else {}
+                self.event("finish" if status == "finished" else "error", None, **said)
                 self.meta["status"] = status
                 self._write_meta()
         finally:  # also where the disk is full
@@ -110,9 +113,11 @@ class Logger:
     def __enter__(self) -> "Logger":
         return self
 
-    def __exit__(self, kind: Any, *_: Any) -> None:
-        stopped = kind is not None and issubclass(kind, KeyboardInterrupt)
-        self.close("finished" if kind is None else "interrupted" if stopped else "failed")
+    def __exit__(self, kind: Any, error: Any = None, *_: Any) -> None:
+        if kind is None:
+            return self.close()
+        status = "interrupted" if issubclass(kind, KeyboardInterrupt) else "failed"
+        return self.close(status, "%s: %s" % (kind.__name__, error))  # noqa: UP031 - for Python 3.8
 
     # ---- Files
 

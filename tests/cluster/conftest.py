@@ -14,6 +14,13 @@ sys.path.insert(0, str(Path(__file__).parent))
 import slurm_nodes
 from ray_nodes import RayNodes
 from slurm_nodes import SlurmNodes
+from trainings import end_all
+
+
+@pytest.fixture(autouse=True)
+def nobody_is_left() -> Iterator[None]:
+    yield
+    end_all()
 
 
 @pytest.fixture(scope="module")

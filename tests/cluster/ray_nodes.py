@@ -8,15 +8,43 @@ this started are ever ended, each by its id.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
+import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from typing import Any
 
 os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
 os.environ.setdefault("RAY_ENABLE_UV_RUN_RUNTIME_ENV", "0")
+PATIENCE_S = 300.0  # for a node to come up: Ray gives it 30 seconds, which is little on a busy machine
 MEMORY = 200 * 2**20  # of each node's object store: nothing but names goes through it
+
+
+@contextlib.contextmanager
+def patiently() -> Iterator[None]:
+    """Inside, a node that has not come up is asked for again and again before Ray is told."""
+    from ray._private import services
+
+    asks = services.get_node
+
+    def ask(*words: Any, **more: Any) -> Any:
+        until = time.monotonic() + PATIENCE_S
+        while True:
+            try:
+                return asks(*words, **more)
+            except RuntimeError:
+                if time.monotonic() > until:
+                    raise
+                time.sleep(0.5)
+
+    services.get_node = ask
+    try:
+        yield
+    finally:
+        services.get_node = asks
 
 
 class RayNodes:
@@ -26,11 +54,21 @@ class RayNodes:
         self.nodes, self.cores = nodes, cores
         self.cluster: Any = None
         self.more: list[Any] = []
+        self.joined: list[subprocess.Popen[bytes]] = []
 
     def __enter__(self) -> RayNodes:
+        with patiently():
+            return self.begin()
+
+    def begin(self) -> RayNodes:
         from ray.cluster_utils import Cluster
 
-        args = {"num_cpus": self.cores, "object_store_memory": MEMORY, "include_dashboard": False}
+        args = {
+            "num_cpus": self.cores if self.nodes > 1 else 0,
+            "object_store_memory": MEMORY,
+            "include_dashboard": False,
+        }
+        self.more.clear()
         self.cluster = Cluster(initialize_head=True, head_node_args=args)
         for _ in range(self.nodes - 1):
             self.add()
@@ -38,7 +76,40 @@ class RayNodes:
 
     def add(self, **words: Any) -> None:
         """One more node."""
+        with patiently():
+            self._add(**words)
+
+    def _add(self, **words: Any) -> None:
         self.more.append(self.cluster.add_node(num_cpus=self.cores, object_store_memory=MEMORY, **words))
+
+    def join(self, prepare: str) -> subprocess.Popen[bytes]:
+        """A node in a name space of its own: what is mounted there, as `prepare` says, is seen there alone."""
+        words = f"{prepare} && exec {sys.executable} -m ray.scripts.scripts start --address={self.address} --block"
+        words += f" --num-cpus={self.cores} --object-store-memory={MEMORY}"
+        before = len(self.cluster_nodes())
+        self.joined.append(subprocess.Popen(["unshare", "-m", "sh", "-c", words], start_new_session=True,
+                                            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))  # fmt: skip
+        until = time.monotonic() + 90
+        while len(self.cluster_nodes()) <= before:
+            assert time.monotonic() < until, "the node did not come up"
+            time.sleep(0.2)
+        return self.joined[-1]
+
+    @staticmethod
+    def can_join() -> bool:
+        """Whether this user may mount file systems that nobody else sees."""
+        try:
+            return subprocess.run(["unshare", "-m", "true"], capture_output=True, check=False).returncode == 0
+        except OSError:
+            return False
+
+    def cluster_nodes(self) -> list[Any]:
+        from ray._private.state import GlobalState
+        from ray._raylet import GcsClientOptions
+
+        state = GlobalState()
+        state._initialize_global_state(GcsClientOptions.create(self.address, None, False, False))
+        return [node for node in state.node_table() if node["Alive"]]
 
     @property
     def address(self) -> str:
@@ -61,7 +132,14 @@ class RayNodes:
                 os.kill(info.process.pid, signal.SIGKILL)
 
     def __exit__(self, *_: object) -> None:
-        self.cluster.shutdown()
+        for process in self.joined:  # each has a session of its own, with all that it started
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGTERM)
+            process.wait(30)
+        self.joined.clear()
+        if self.cluster is not None:
+            self.cluster.shutdown()
+            self.cluster = None
 
 
 if __name__ == "__main__":

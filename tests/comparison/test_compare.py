@@ -333,7 +333,8 @@ def test_other_runs_never_change_a_declared_answer(tmp_path, capsys, place):
         pair, was = document["tasks"][0]["comparisons"][0], alone[0]
         assert [pair[k] for k in ("delta", "low", "high", "n")] == [was[k] for k in ("delta", "low", "high", "n")]
     together = printed(capsys, home.parent, "--by", "settings")
-    assert "at step 1,000, the common one" in together.splitlines()[0], "who asks for all of them gets the common step"
+    assert "at step 4,000" in together.splitlines()[0]
+    assert "brief: seed 1 has no number" in together, "two short runs of twelve cut nobody"
     assert "declared (" not in together
 
 

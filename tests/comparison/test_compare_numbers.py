@@ -181,6 +181,14 @@ def test_runs_that_died_do_not_cut_the_others(lengths, step):
     assert numbers.common_step(done, "eval/return_det")[0] == min(lengths), "these were meant to be so long"
 
 
+def test_one_finished_run_does_not_cut_many():
+    """Two variants of fourteen runs each are not compared at 30 of 100 because one more was meant to be short."""
+    arms = [[lasting(100, state="finished")] * 14, [lasting(100, state="finished")] * 14]
+    short = [[lasting(30, state="finished")]]
+    assert numbers.common_step(arms + short, "eval/return_det") == (100, False)
+    assert numbers.common_step(arms[:1] + short, "eval/return_det") == (30, True), "else there is nothing to compare"
+
+
 def test_a_first_number_after_the_common_step_is_not_called_missing():
     late = numbers.outcome(lasting(90, first=30), FINAL, 20, True)
     assert math.isnan(late.value)

@@ -34,6 +34,32 @@ def test_rules_are_counted_per_algorithm(name, algo):
     assert f"{found.apply} of {found.known} rules apply to {algo}" in str(found)
 
 
+def kinds(config, spec):
+    """How many rules apply to a run of these settings, and in which words that is said."""
+    view, rules = (
+        View(History(Path(), config=config, meta={"spec": spec}), "x"),
+        list(all_rules(plugins=False).values()),
+    )
+    counts = applied(rules, view, [])
+    return counts.apply, str(counts).partition(" rules apply ")[2].partition(",")[0]
+
+
+def test_what_two_counts_of_one_algorithm_differ_in_is_said():
+    """Rules about sigma are not about discrete actions, and those of AWR not about a fine-tuning with PPO."""
+    ppo, discrete, continuous = (
+        {"algo": {"name": "ppo"}},
+        {"action": {"kind": "discrete"}},
+        {"action": {"kind": "continuous"}},
+    )
+    cases = [kinds(ppo, discrete), kinds(ppo, continuous), kinds(ppo, {}), kinds({}, discrete)]
+    cases += [kinds({"algo": {"name": "finetune", "update": update}}, continuous) for update in ("ppo", "awr")]
+    assert [words for _, words in cases] == [
+        "to ppo with discrete actions", "to ppo with continuous actions", "to ppo", "to discrete actions",
+        "to finetune with continuous actions", "to finetune and awr with continuous actions",
+    ]  # fmt: skip
+    assert len({count for count, _ in cases}) == len(cases)
+
+
 def test_more_rules_apply_to_ppo_than_to_dqn():
     assert counted("cartpole").apply > counted("dqn-cartpole").apply
 

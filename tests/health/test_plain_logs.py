@@ -272,4 +272,6 @@ def test_next_does_not_deny_the_finding_that_says_why():
 def test_evaluations_without_episodes_are_no_means_of_rows():
     at = (np.arange(1, 13) * 3000, np.linspace(266, 150, 12))
     view = made({"eval/return_det": at, "return/mean": RISE}, PPO, CARTPOLE)
-    assert view.evidence(view.course()).formula.startswith("evaluations without their episodes, last ± ")
+    assert view.evidence(view.course()).formula.startswith(
+        "evaluations without their episodes, standard error of the last "
+    )

@@ -342,6 +342,33 @@ def test_an_experiments_entry_goes_where_and_how_the_log_is(here: Path, capsys: 
     assert read_json(here / "experiments" / "lr", "answer.json")["answers"][0]["verdict"] == "no"
 
 
+REASONS = [  # of advise/, why no run is proposed
+    "good ended as high as asked or possible (500); one seed says little about the config, another run of it more:"
+    " `relab train seed=1 --parent good`",
+    "3 of 4 runs ended as high as asked or possible (500)",
+    "a ended above the level that is called solved (475): 483.2; more steps are not needed, more seeds are (2 of 5 are"
+    " there): seed=2",
+    "a ended as high as asked or possible (1); 5 seeds of the config are there, and nothing more is called for",
+    "a ended as high as asked or possible (1); but reward-range must be looked at first: `relab examine`",
+    "tune is still running: what it would end at is not known",
+    "a is interrupted: `relab resume a` first",
+    "a is stale: what it would end at is not known",
+    "a ended at step 9,000 of 50,000 planned: what it would end at is not known, so run it to its end first",
+    "the log holds no settings, so that none can be changed for what was found (diverged): `relab examine` says what"
+    " to look at",
+    "the experiment has no answer yet (3 of 10 runs are finished): relab experiment lr.yaml",
+]
+
+
+@pytest.mark.parametrize("text", REASONS)
+def test_why_nothing_is_proposed_is_told_in_chinese(text):
+    """English words are left only in names and commands; in English the sentence comes out as it went in."""
+    assert finish.spoken(text, words("en")) == text.replace("stale", "stopped without a word")
+    chinese = finish.spoken(text, words("zh"))
+    names = re.sub(r"`[^`]*`|relab \S+ \S+|reward-range|diverged|seed=2|good|tune|\ba\b", "", chinese)
+    assert not re.search(r"[A-Za-z]", names), chinese
+
+
 def test_a_chinese_entry_speaks_chinese_in_all_that_relab_words_itself():
     """Headings, verdicts and fixed sentences are translated; a rule's own message is marked as a quotation."""
     zh, en = words("zh"), words("en")

@@ -104,3 +104,30 @@ def test_a_log_runs_while_its_program_has_it_open_and_not_a_second_longer(tmp_pa
         child.communicate()
     writers.forget()
     assert state_of(run) == "ended"
+
+
+def row_by_row(tmp_path: Path, names: tuple[str, ...], gap: float, silent: float) -> history.History:
+    """Ten rows, `gap` seconds apart, of a program that opens its files for each; the last was `silent` seconds ago."""
+    newest = time.time() - silent
+    for name in names:
+        (tmp_path / name).write_text("step,reward\n" + "".join(f"{n},1\n" for n in range(10)))
+        os.utime(tmp_path / name, (newest, newest))
+    os.utime(tmp_path, (newest - 10 * gap, newest - 10 * gap))  # when the files were made
+    run = history.History(tmp_path, source="csv", files=tuple(tmp_path / name for name in names))
+    run.columns["return/mean"] = history.Column(np.arange(10), np.ones(10))
+    return run
+
+
+@pytest.mark.parametrize("names", [("progress.csv",), ("log.csv", "episodes.csv")])
+@pytest.mark.parametrize(
+    ("gap", "silent", "state"),
+    [(1, 1, "running"), (1, 20, "running"), (1, 40, "ended"), (60, 100, "running"), (60, 300, "ended"),
+     (3_600, 800, "running"), (3_600, 1_000, "ended")],
+)  # fmt: skip
+def test_a_log_that_nobody_holds_open_lives_by_its_own_rhythm(tmp_path, names, gap, silent, state):
+    """Half a minute at least, then as long as four of its rows, a quarter of an hour at most."""
+    assert state_of(row_by_row(tmp_path, names, gap, silent)) == state
+
+
+def test_files_that_were_made_when_they_were_last_written_are_a_copy(tmp_path):
+    assert state_of(row_by_row(tmp_path, ("log.csv", "episodes.csv"), 0, 1)) == "ended"

@@ -9,6 +9,7 @@ import pytest
 
 from relab.base.jsonl import encode
 from relab.health.engine import NotChecked
+from relab.health.examine import examine
 from relab.health.rule import Finding
 from relab.record import clock
 from relab.record.run_folder import Record
@@ -47,7 +48,7 @@ def scale(folder, **config):
 
 def test_scales_that_are_off_are_named_with_both_numbers(tmp_path):
     checks = scales.section_of(scale(tmp_path / "run", target_kl=0.02))
-    assert checks.lines == ["10 of 11 off: no finding, but where to look first when there is one"]
+    assert checks.lines == ["10 of 11 off: no finding by itself, but where to look first when there is one"]
     rows = {row[0]: row[1:] for row in checks.tables[0].rows}
     assert rows["entropy at the start"] == ["0.3", "near ln n = 0.6931: a new policy prefers nothing", "off"]
     assert rows["entropy at the end"] == ["0.3 (43% of ln n)", "0 to ln n = 0.6931", "within"]
@@ -63,6 +64,20 @@ def test_what_is_missing_is_not_ok(tmp_path):
     checks = scales.section_of(scale(tmp_path / "run", max_grad_norm=None))
     assert "gradient norm (a number for algo.max_grad_norm)" in checks.lines[1]
     assert scales.section_of(grouping.load(write_run(tmp_path / "bare", ()))[0].runs[0]) is None
+
+
+def test_a_scale_that_a_finding_rests_on_is_not_called_sound(tmp_path):
+    """KL went far too high at first and was small in the second half: both are true, and both are said."""
+    spec = {"action": {"kind": "discrete", "n": [2]}}
+    with Record.create(tmp_path / "run", {"algo": {"name": "ppo", "clip": 0.2}}, {}, {"spec": spec}) as record:
+        for i in range(40):
+            record.append_metrics(i, {"policy/entropy": 0.69, "policy/kl": 20.0 if i < 18 else 0.01})
+    report = examine(tmp_path / "run")
+    checks = part(sections.build(tmp_path / "run", Facts(findings=report.findings)), "Scale checks")
+    rows = {row[0]: row[-1] for row in checks.tables[0].rows}
+    assert rows["KL of an update"].startswith("within; ")
+    assert rows["entropy at the start"] == "within"
+    assert "1 of them has a finding" in checks.lines[0]
 
 
 @pytest.mark.parametrize("name", ["cartpole", "pendulum", "herd", "ladder-both"])

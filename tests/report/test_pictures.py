@@ -55,6 +55,16 @@ def test_where_all_agree_the_profile_still_has_an_interval(tmp_path):
     assert profile.rows[0].low[0] == pytest.approx(0.566, abs=0.001)  # Wilson, 5 of 5
 
 
+@pytest.mark.parametrize("seeds", [3, 5])
+def test_a_heading_names_an_interval_only_where_there_is_one(tmp_path, capsys, seeds):
+    """On the picture's axis, in the terminal and in the table for a paper."""
+    folder = write_arms(tmp_path / "runs", seeds)
+    assert cli.main(["compare", str(folder)]) == cli.main(["compare", str(folder), "--markdown"]) == 0
+    lines = [line for line in capsys.readouterr().out.splitlines() if "best first" in line or "| variant" in line]
+    heads = [drawn(folder)[0].across, *lines]
+    assert [("95" in head, len(heads)) for head in heads] == [(seeds == 5, 3)] * 3
+
+
 def test_under_five_seeds_there_are_dots_and_no_interval(tmp_path):
     intervals, profile, *_ = drawn(write_arms(tmp_path, seeds=3))
     assert all(math.isnan(row.low) for row in intervals.rows)

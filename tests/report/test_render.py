@@ -256,7 +256,11 @@ def test_the_command_elsewhere_and_as_json(tmp_path, capsys):
     assert not (folder / "report.md").exists()
 
 
-def test_a_card_shows_the_keys_in_which_the_configs_differ_that_it_shows():
-    rows = [["gamma", "0.99", "0.99", "0.99", "0.9"], ["lr", "0.1", "0.2", "0.1", "0.1"]]
-    card = render.rows_of(ConfigChanges("Config keys that differ", ["key", "a", "b", "c", "d"], rows))
-    assert card == [["lr", "0.1", "0.2", "0.1"], ["gamma", "0.99", "0.99", "0.99"]]
+def test_a_card_that_shows_some_configs_shows_no_key_in_which_those_agree():
+    head = ["key", "a", "b", "c", "d"]
+    rows = [["lr", "1", "2", "3", "3"], ["clip", "0.2", "0.2", "0.2", "0.1"], ["gamma", "0.9", "0.8", "0.9", "0.9"]]
+    cut = render.rows_of(ConfigChanges("Config keys that differ", head, rows))
+    assert [row[0] for row in cut] == ["lr", "gamma"]
+    assert len(cut[0]) == render.CONFIGS
+    whole = render.rows_of(ConfigChanges("Config against its preset", head[:3], [["lr", "1", "1"]]))
+    assert whole == [["lr", "1", "1"]], "nothing of it is cut"

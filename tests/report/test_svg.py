@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import pytest
 
-from relab.report import curves, svg, svg_scale, svg_small
+from relab.report import curves, ink, svg, svg_scale, svg_small
 from relab.report.svg_scale import unbroken, usual_gaps
 
 NAN = math.nan
@@ -282,3 +282,34 @@ def test_marks_of_a_short_clock_are_whole_and_differ():
     figure = svg.curve(data([line([0.5, 0.6, 0.7, 0.8])]))
     marks = [e.text for e in ET.fromstring(figure).iter() if e.get("text-anchor") == "middle" and e.text.isdigit()]
     assert marks == ["0", "1", "2", "3"]
+
+
+# ---- More ink than course
+
+
+def noisy(metric, jump, rows=600):
+    """A line that rises from 0 to 100 and jumps by `jump` from row to row."""
+    x = [float(i) for i in range(rows)]
+    y = [100 * i / rows + (jump if i % 2 else -jump) for i in range(rows)]
+    return data(metric=metric, groups=[curves.Bundle("a", [curves.Line("a", 0, x, y)], None)])
+
+
+@pytest.mark.parametrize(
+    ("metric", "jump", "smooth"),
+    [("return/mean", 40.0, True), ("return/mean", 1.0, False), ("eval/return_det", 40.0, False)],
+)
+def test_raw_rows_that_would_cover_the_figure_are_smoothed_over_a_shade(metric, jump, smooth):
+    """And evaluations never: they are drawn as they were judged."""
+    figure = noisy(metric, jump)
+    text = svg.curve(figure)
+    assert (len(drawn(text, "shade")), len(drawn(text, "seed"))) == (int(smooth), 1)
+    assert (ink.MEANING in [key["text"] for key in svg.legend(figure)]) is smooth
+
+
+def test_a_smoothed_line_has_the_means_of_its_rows():
+    points = [(float(i), 10.0 + (5 if i % 2 else -5)) for i in range(600)]
+    course = ink.smoothed(points)
+    assert len(course.x) == ink.STRETCHES
+    assert set(course.mean) == {10.0}
+    assert (set(course.low), set(course.high)) == ({5.0}, {15.0})
+    assert ink.smoothed([(0.0, math.nan)]) == ([], [], [], [])

@@ -9,7 +9,8 @@ import pytest
 
 import relab
 from relab import cli
-from relab.runs.naming import Nameable, canonical, differing, labels
+from relab.config.views import canonical
+from relab.runs.naming import Nameable, differing, labels
 from report.made import write_run
 
 

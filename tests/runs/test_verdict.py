@@ -353,3 +353,16 @@ def test_every_word_of_a_verdict_is_explained():
     for kind, said in COUNTED.items():
         assert any("verdict about a run" in text for text in meanings(said)), said
         assert any("verdict about a run" in text for text in meanings(kind)), kind
+
+
+def test_a_critic_that_ended_before_its_first_row_has_no_result(tmp_path):
+    run = History(tmp_path, source="relab", config={"algo": {"name": "critic"}}, meta={"spec": {"env": "cartpole-v1"}})
+    assert run.trained_by_relab
+    verdict = verdict_of(run)
+    assert (verdict.kind, verdict.points) == ("fit", [])
+
+
+def test_a_success_rate_is_called_that_and_not_by_its_column(tmp_path):
+    run = History(tmp_path, source="csv", config={"env": {"name": "x"}})
+    run.columns["eval/success_det"] = Column(np.arange(1, 11) * 1000, np.linspace(0.1, 0.9, 10))
+    assert "success rate 0.1 → 0.9" in sentence(verdict_of(run))

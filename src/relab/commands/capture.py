@@ -177,7 +177,7 @@ class Printed:
                 self._start(axis)
             if self.logger is not None:
                 self.logger.axis = axis
-                self.logger.log(step, **row)
+                self.logger.row(step, row)
                 for name in row:
                     self.numbers[name] = self.numbers.get(name, 0) + 1
 

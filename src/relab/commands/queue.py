@@ -112,7 +112,7 @@ def show_all(args: List) -> int:
 
     elsewhere = away()
     if elsewhere and not (args.folder / "waiting").is_dir():  # engines have something, and there is no queue besides
-        put(args, {"away": [row.to_json() for row in elsewhere]}, lambda: queue_text.away(elsewhere))
+        put(args, {"away": [row.to_json() for row in elsewhere]}, lambda: queue_text.everywhere([], elsewhere))
         return 0
     queue = args.open()
     items = {state: list(queue.items((state,))) for state in STATES}
@@ -124,7 +124,7 @@ def show_all(args: List) -> int:
     body = {"paused": queue.paused, "counts": counts, "eta_s": left, "entries": [row.to_json() for row in rows]}
     put(args, {**body, "away": [row.to_json() for row in elsewhere]},
         lambda: "\n".join([queue_text.listing(args.folder, queue.paused, counts, rows, left),
-                           *([queue_text.away(elsewhere)] if elsewhere else [])]))  # fmt: skip
+                           *([queue_text.everywhere(rows, elsewhere)] if elsewhere else [])]))  # fmt: skip
     return 0
 
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from relab.lab.execute.outlook import Outlook
 
 ORDER = ("running", "waiting", "paused", "failed", "cancelled", "done")
-WIDE = 100  # of a command
+WIDE, NARROW = 100, 50  # of a command, alone and in a table
 TAIL = 15  # lines of a log
 
 
@@ -40,16 +40,25 @@ def line(row: Outlook) -> str:
     return f"{row.item.id[:8]}  {words or row.problem}" + (f"  ({'; '.join(more)})" if more else "")
 
 
-def away(rows: Sequence[Away]) -> str:
-    """What engines have, in the same shape: running where and since when, waiting for what."""
-    lines = []
-    for state in ("running", "waiting", "silent"):
-        shown = [row for row in rows if row.state == state]
-        lines += [f"{state} elsewhere"] if shown else []
-        for row in shown:
-            since = f"on {row.host} for {duration(row.since_s)}" if row.since_s is not None else row.why
-            lines.append(f"  {row.job:14}  {row.run}  ({'; '.join(part for part in (row.folder, since) if part)})")
+def everywhere(rows: Sequence[Outlook], aways: Sequence[Away]) -> str:
+    """What waits and runs on every engine, in one table: where, since when, why it does not run yet."""
+    here = [(row.item.state, "here", "this machine" if row.item.state == "running" else "", duration(row.age_s),
+             short(row), "; ".join(fact for fact in (running if row.item.state == "running" else waiting)(row) if fact))
+            for row in rows if row.item.state in ("running", "waiting")]  # fmt: skip
+    there = [(row.state, row.engine, row.host, "" if row.since_s is None else duration(row.since_s),
+              f"{row.folder}: {row.run}", "; ".join(part for part in (f"job {row.job}", row.why) if part))
+             for row in aways]  # fmt: skip
+    order = ("running", "waiting", "silent", "left")
+    table = [("state", "engine", "where", "since", "what", "more")]
+    table += sorted([*here, *there], key=lambda line: order.index(line[0]))
+    widths = [max(len(line[k]) for line in table) for k in range(5)]
+    lines = ["  ".join([*(f"{cell:{wide}}" for cell, wide in zip(line, widths)), line[5]]).rstrip() for line in table]
     return "\n".join(lines)
+
+
+def short(row: Outlook) -> str:
+    text = " ".join(row.entry.shown.split()) if row.entry else ""
+    return f"{row.item.id[:8]} {text if len(text) <= NARROW else text[: NARROW - 3] + '...'}"
 
 
 def priority(row: Outlook) -> list[str]:

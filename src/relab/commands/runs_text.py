@@ -12,6 +12,7 @@ from relab.base.places import printable as clean
 from relab.base.text import age as age
 from relab.base.text import cut
 from relab.base.text import size as size
+from relab.record.bounds import with_error
 from relab.runs.listing import Listed, ListedGroup, ListedRun
 
 NAME_WIDTH, TAGS_WIDTH = 44, 40
@@ -72,7 +73,7 @@ def outcome(run: ListedRun) -> str:
         return ""
     if run.outcome is None:
         return "nan"
-    error = "" if run.error is None else f" ±{num(run.error)}"
+    error = "" if run.error is None else with_error(run.outcome, run.error, (run.low, run.high), num).replace("± ", "±")
     swings = " unstable" if run.verdict == "unstable" else ""
     return num(run.outcome) + (error if run.metric.startswith("eval/") else " (train)") + swings
 

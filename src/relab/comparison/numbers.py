@@ -57,8 +57,8 @@ def common_step(arms: Sequence[Sequence[Run]], metric: str) -> tuple[float, bool
 
     An arm is as long as half of its runs are: one that crashed or was ended early must not cut the others short. Nor
     must arms that are less than half as long as is usual: where none of their runs says that it finished they were cut
-    off, and two whole arms are enough to compare; where some do, if they are fewer than a quarter of the arms. They are
-    left out of the choice, and their runs have no number at the common step.
+    off, and two whole arms are enough to compare; where some do, if they are fewer than a quarter of the arms, or of
+    the runs beside two whole arms. They are left out of the choice, and their runs have no number at the common step.
     """
     lengths = [(arm, length) for arm in arms if math.isfinite(length := arm_length(arm, metric))]
     if not lengths:  # every run stopped at its level: each is compared where it stopped
@@ -66,7 +66,9 @@ def common_step(arms: Sequence[Sequence[Run]], metric: str) -> tuple[float, bool
     usual = sorted(length for _, length in lengths)[len(lengths) // 2]
     whole = [length for _, length in lengths if length >= STUNTED * usual]
     meant = [length for arm, length in lengths if length >= STUNTED * usual or _some_finished(arm)]
-    few = len(lengths) - len(whole) < FEW_ARMS * len(lengths)
+    runs = [len(arm) for arm, length in lengths if length < STUNTED * usual]
+    few = len(runs) < FEW_ARMS * len(lengths)
+    few = few or (len(whole) > 1 and sum(runs) < FEW_ARMS * sum(len(arm) for arm, _ in lengths))
     counted = whole if few else meant if len(meant) > 1 else [length for _, length in lengths]
     shortest, longest = min(counted), max(counted)
     return (shortest, True) if shortest < (1 - ALIKE) * longest else (longest, False)

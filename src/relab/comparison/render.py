@@ -15,6 +15,7 @@ from relab.comparison.profile import Share
 from relab.comparison.task import Task
 from relab.comparison.variant import Mean, Threshold, Variant
 from relab.comparison.wording import seeds_words
+from relab.config.views import canonical
 
 WIDTH, LABEL = 25, 26
 DOTS = "·∙•●"  # nobody, one seed, two, three and more
@@ -111,8 +112,13 @@ def _task(task: Task, most: int, brief: bool = False) -> list[str]:
     if brief:
         return [f"{head}; dots from {number(low)} to {number(high)}", *rows]
     scale = f"{number(low)} {'':{max(1, WIDTH - len(number(low)) - len(number(high)) - 2)}} {number(high)}"
-    column = "median, reached by" if timed else "mean [95 %]"
+    column = "median, reached by" if timed else "mean [95 %]" if has_interval(task) else "mean"
     return [head, f"  {'best first':{LABEL}}  n  {column:24} {scale}", *rows]
+
+
+def has_interval(task: Task) -> bool:
+    """Whether a variant has seeds enough for an interval: no heading promises one that nobody gets."""
+    return any(math.isfinite(row.mean.low) for row in task.variants)
 
 
 def step_text(task: Task) -> str:
@@ -218,12 +224,22 @@ def _settings(task: Task, verbose: bool = False) -> list[str]:
     keys = task.keys if verbose else task.keys[:KEYS]
     if not keys or (len(task.variants) > ROWS and not verbose):
         return []
-    said = [f"{k} {' | '.join(setting(row.settings[k]) for row in task.variants)}" for k in keys]
+    said = [f"{k} {' | '.join(side_by_side([row.settings[k] for row in task.variants]))}" for k in keys]
     if verbose:
         return _listed("differ, in this order", said, verbose)
     left = len(task.keys) - len(keys)
     more = f"; {plural(left, 'more key')}" if left > 0 else ""
     return ["differ, in this order: " + "; ".join(said) + more]
+
+
+def side_by_side(values: Sequence[Any]) -> list[str]:
+    """Settings of several variants, short unless that makes two of them look alike.
+
+    >>> side_by_side([0.0003, 0.001]), side_by_side([1700000000.1, 1700000000.2])
+    (['0.0003', '0.001'], ['1700000000.1', '1700000000.2'])
+    """
+    texts = [setting(value) for value in values]
+    return texts if len(set(texts)) >= len(set(map(canonical, values))) else [str(value) for value in values]
 
 
 def setting(value: Any) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from relab.base.documents import Document
 from relab.comparison.build import Result
 from relab.comparison.numbers import LEAST
-from relab.comparison.render import KEYS, UNITS, clean, mean_text, median, setting, share, step_text
+from relab.comparison.render import KEYS, UNITS, clean, has_interval, mean_text, median, share, side_by_side, step_text
 from relab.comparison.task import Task
 from relab.runs.naming import key_name
 
@@ -17,15 +17,16 @@ from relab.runs.naming import key_name
 def cells(task: Task) -> tuple[list[str], list[list[str]]]:
     keys = task.keys[:KEYS]
     level = f"{UNITS.get(task.axis or '', '')}steps to {task.level[0]:g}" if task.level else ""
-    head = ["variant", *map(key_name, keys), "seeds", f"{task.measure.words} [95 %]",
+    interval = " [95 %]" if has_interval(task) else ""
+    head = ["variant", *map(key_name, keys), "seeds", task.measure.words + interval,
             f"P(better than {task.reference.label})", *([level] if level else [])]  # fmt: skip
+    settings = list(zip(*(side_by_side([row.settings[k] for row in task.variants]) for k in keys)))
     rows = []
-    for row in task.variants:
+    for place, row in enumerate(task.variants):
         threshold = row.threshold
         times = f"{median(threshold)} ({threshold.reached}/{threshold.n})" if threshold else "-"
-        settings = [setting(row.settings[k]) for k in keys]
         numbers = [str(row.mean.n), mean_text(task, row), share(row), *([times] if level else [])]
-        rows.append([row.label, *settings, *numbers])
+        rows.append([row.label, *(settings[place] if keys else ()), *numbers])
     return head, rows
 
 

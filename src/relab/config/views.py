@@ -10,8 +10,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from relab.base.documents import Settings
-from relab.base.numbers import is_finite
+from relab.base.numbers import is_finite, is_number
 from relab.config.base import property_docs
+from relab.config.coerce import scalar
 
 BESIDE = ("record",)  # changes what is written beside a run's record, never the run: no part of the hash
 # Settings that came later: while null they are no part of the hash, so that older runs keep theirs.
@@ -97,7 +98,7 @@ def diff(a: Any, b: Any) -> list[Change]:
             flat_a, flat_b = _folded(flat_a, section), _folded(flat_b, section)
     keys = list(flat_a | flat_b)
     changes = [Change(k, x, y, change_size(k, x, y)) for k in keys
-               if not _same(x := flat_a.get(k, MISSING), y := flat_b.get(k, MISSING))]  # fmt: skip
+               if canonical(x := flat_a.get(k, MISSING)) != canonical(y := flat_b.get(k, MISSING))]  # fmt: skip
     return sorted(changes, key=lambda c: (not c.key.endswith("name"), -c.size, keys.index(c.key)))
 
 
@@ -107,17 +108,31 @@ def _folded(flat: Settings, section: str) -> Settings:
     return {k: v for k, v in flat.items() if k not in inside} | ({section: "set"} if inside else {})
 
 
-def _same(a: Any, b: Any) -> bool:
-    if all(x is None or x is MISSING for x in (a, b)):  # null is missing: a run from before there was such a setting
-        return True
-    return _canonical(a) == _canonical(b) and isinstance(a, bool) == isinstance(b, bool)
+def canonical(value: Any) -> str:
+    """Equal for values that mean the same, whoever wrote them: 1 and 1.0, 0.0003 and "3e-4", [64, 64] and (64, 64).
+
+    >>> canonical(1) == canonical(1.0) == canonical("1"), canonical([64]) == canonical((64,)), canonical(True)
+    (True, True, 'True')
+    """
+    if value is None:  # null is missing: a run from before there was such a setting
+        value = MISSING
+    if isinstance(value, str):
+        value = scalar(value) if len(value) < 40 else value
+    if is_number(value):
+        try:
+            return f"{float(value):.12g}"
+        except OverflowError:
+            return str(value)
+    if isinstance(value, (list, tuple)):
+        return f"[{', '.join(map(canonical, value))}]"
+    return repr(value)
 
 
 def change_size(key: str, a: Any, b: Any) -> float:
     if key == "seed":
         return 0.0
     if isinstance(a, (list, tuple)) and isinstance(b, (list, tuple)) and len(a) == len(b):
-        return max((change_size("", x, y) for x, y in zip(a, b) if not _same(x, y)), default=0.0)
+        return max((change_size("", x, y) for x, y in zip(a, b) if canonical(x) != canonical(y)), default=0.0)
     numbers = is_finite(a) and is_finite(b)
     if not numbers or not a or not b or (a > 0) != (b > 0):
         return math.inf

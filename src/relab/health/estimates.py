@@ -28,5 +28,5 @@ def shown(course: list[Estimate], metric: str) -> Evidence:
     """Evaluations as evidence, at most eight, the lowest and the highest among them: no peak is lost."""
     some = [course[i] for i in telling(np.array([e.mean for e in course]))]
     error = 0.0 if math.isnan(some[-1].se) else some[-1].se
-    formula = f"mean of {some[-1].n} episodes each, last ± {error:.3g}"
+    formula = f"mean of {some[-1].n} episodes each, standard error of the last {error:.3g}"
     return Evidence(metric, [e.step for e in some], [e.mean for e in some], formula)

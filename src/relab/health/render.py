@@ -23,6 +23,7 @@ from relab.health.onsets import Since
 from relab.health.rule import SEVERITIES, Finding, all_rules
 from relab.health.view import View, ViewGroup
 from relab.record import glossary
+from relab.record.bounds import of_outcome, with_error
 from relab.record.state import seed_of
 from relab.runs.sentences import spread_words
 from relab.runs.values import fit_words
@@ -253,7 +254,8 @@ def outcome(view: View) -> str:
     if last is None:
         return f"{few(view, name)}{where}{state}" if finite(view, name) else f"no return logged{state}"
     shown = 0.0 if last.se < ROUNDING * abs(last.mean) else last.se
-    error = f" ± {figure(shown, 2)}" if shown > (-1 if view.has_evals(view.by) else 0) else ""
+    known, limits = shown > (-1 if view.has_evals(view.by) else 0), of_outcome(view.history, name)
+    error = with_error(last.mean, shown, limits, lambda x: figure(x, 2)) if known else ""
     swings = f", unstable ({spread_words(view.verdict)})" if view.verdict.kind == "unstable" else ""
     return f"{figure(last.mean, 4)}{error}{where}{swings}{state}"
 
@@ -276,7 +278,7 @@ def findings(report: Report, verbose: bool) -> list[str]:
     if more:
         names = Counter(f.slug for f in more)
         slugs = ", ".join(f"{slug}{f' x{n}' if n > 1 else ''}" for slug, n in names.most_common(6))
-        kinds = f" and {len(names) - 6} other kinds" if len(names) > 6 else ""
+        kinds = f" and {plural(len(names) - 6, 'other kind')}" if len(names) > 6 else ""
         lines.append(f"  {len(more)} more (-v): {slugs}{kinds}")
     return lines
 

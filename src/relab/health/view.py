@@ -308,10 +308,10 @@ class View:
             return shown(course, self.judged_by)
         steps, values = [e.step for e in course], [e.mean for e in course]
         error = 0.0 if math.isnan(course[-1].se) else course[-1].se
-        n = course[-1].n
-        means = f"mean of {n} episodes each" if self._course.evaluated else f"means of up to {n} rows each"
+        n, rows = course[-1].n, "row" if course[-1].n == 1 else "rows"
+        means = f"mean of {n} episodes each" if self._course.evaluated else f"means of up to {n} {rows} each"
         what = means if n else "evaluations without their episodes"
-        return Evidence(self.earned, steps, values, f"{what}, last ± {error:.3g}")
+        return Evidence(self.earned, steps, values, f"{what}, standard error of the last {error:.3g}")
 
     @property
     def earned(self) -> str:

@@ -23,6 +23,31 @@ FIXED = {
     "none_read": r"no run below (?P<where>.+) could be read",
     "not_proposed": r"what the findings call for cannot be proposed: (?P<why>.+)",
     "no_setting": r"no setting is known to mend what was found \((?P<slugs>.+)\): `relab examine` says what to look at",
+    "no_settings": r"the log holds no settings, so that none can be changed for what was found \((?P<slugs>.+)\):"
+    r" `relab examine` says what to look at",
+    "not_held": r"the log does not hold a setting that mends (?P<slug>\S+) \((?P<ways>.+)\), of what was found"
+    r" \((?P<slugs>.+)\): `relab examine` says what to look at",
+    "top": r"(?P<who>.+?) ended as high as asked or possible \((?P<level>\S+)\)(?:; (?P<then>.+))?",
+    "solved": r"(?P<who>.+?) ended above the level that is called solved \((?P<bar>\S+)\): (?P<level>[^;]+)"
+    r"(?:; (?P<then>.+))?",
+    "some": r"(?P<n>[\d,]+) of (?P<of>[\d,]+) runs",
+    "one_seed": r"one seed says little about the config, another run of it more: (?P<what>.+)",
+    "more_seeds": r"more steps are not needed, more seeds are \((?P<n>\d+) of (?P<of>\d+) are there\): (?P<what>.+)",
+    "enough": r"(?P<n>\d+) seeds of the config are there, and nothing more is called for",
+    "look_first": r"but (?P<slugs>.+) must be looked at first: `relab examine`",
+    "running": r"(?P<name>.+?) is still running: what it would end at is not known",
+    "waiting": r"(?P<name>.+?) is (?P<state>interrupted|stale): (?P<command>`.+`) first",
+    "stopped": r"(?P<name>.+?) is (?P<state>interrupted|stale): what it would end at is not known",
+    "cut": r"(?P<name>.+?) ended at step (?P<step>[\d,]+) of (?P<planned>[\d,]+) planned: what it would end at is not"
+    r" known, so run it to its end first",
+    "swings": r"(?P<name>.+?) is unstable: .+ spread from (?P<low>\S+) to (?P<high>[^,;]+).*; no finding says why:"
+    r" .*?run another seed(?P<seed>.*) before anything is changed",
+    "rising": r"nothing was found, but in (?P<name>.+?) (?P<rise>.+); the log does not say how many steps were planned:"
+    r" more of them are worth a try",
+    "unanswered": r"the experiment has no answer yet \((?P<n>[\d,]+) of (?P<of>[\d,]+) runs are finished\):"
+    r" (?P<what>.+)",
+    "no_number": r".+ No number of seeds is known that would tell",
+    "coarser": r".+ Ask for a larger `smallest_effect`, or for another outcome",
 }
 
 
@@ -32,7 +57,14 @@ def spoken(text: str, w: Words) -> str:
     if not matches:
         return w.say("fixed.quote", text=text)
     key, match = matches[-1]
-    return w.say(f"fixed.{key}", **match.groupdict())
+    parts = {name: part or "" for name, part in match.groupdict().items()}
+    if parts.get("who"):
+        parts["who"] = spoken(parts["who"], w) if re.fullmatch(FIXED["some"], parts["who"]) else parts["who"]
+    if "then" in parts:
+        parts["then"] = w.sentences["semicolon"] + spoken(parts["then"], w) if parts["then"] else ""
+    if "state" in parts:
+        parts["state"] = w.say(f"status.{parts['state']}")
+    return w.say(f"fixed.{key}", **parts)
 
 
 def finding_lines(page: Page, w: Words) -> list[str]:
@@ -61,4 +93,5 @@ def next_step(folder: Path, proposal: str, w: Words) -> str:
             return w.say(f"next.{key}", why=spoken(why.removesuffix("."), w))
     if not first:
         return ""
-    return w.say("next.why", change=first, where=shlex.quote(str(folder)))
+    here = folder.name if folder.is_absolute() else str(folder)  # an absolute path is nobody else's to read
+    return w.say("next.why", change=first, where=shlex.quote(here))

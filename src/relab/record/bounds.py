@@ -6,7 +6,7 @@ Intervals and bands are cut there (relab.stats.mean_over_seeds), and a run that 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from relab.base.numbers import is_finite
@@ -36,6 +36,11 @@ def of_metric(spec: Any, metric: str) -> Bounds:
     return of_spec(spec if isinstance(spec, Mapping) else {})
 
 
+def of_outcome(history: History, metric: str) -> Bounds:
+    """Of the number that a run is judged by: a return under another tool's name is a return."""
+    return of_metric(history.meta.get("spec"), metric if glossary.known(metric) else "eval/return_det")
+
+
 def of_spec(spec: Mapping[str, Any]) -> Bounds:
     """Of the return of an episode of one step up to the horizon, by the bounds of one step's reward."""
     facts = {**levels.facts(str(spec.get("env") or "")), **{k: v for k, v in spec.items() if v is not None}}
@@ -45,6 +50,16 @@ def of_spec(spec: Mapping[str, Any]) -> Bounds:
     least = -math.inf if low is None else min(low, low * horizon)
     most = math.inf if high is None else max(high, high * horizon)
     return least, most
+
+
+def with_error(mean: float, error: float, bounds: Bounds, shown: Callable[[float], str]) -> str:
+    """The error that stands after a mean, in two parts where the whole of it leaves what is possible.
+
+    >>> with_error(480, 11, (0, 500), str), with_error(497, 11, (0, 500), str), with_error(500, 11, (0, 500), str)
+    (' ± 11', ' +3/-11', ' +0/-11')
+    """
+    up, down = (max(min(error, room), 0.0) for room in (bounds[1] - mean, mean - bounds[0]))
+    return f" ± {shown(error)}" if up == down == error else f" +{shown(up)}/-{shown(down)}"
 
 
 def _number(value: Any) -> float | None:

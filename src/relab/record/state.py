@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import math
 import os
@@ -21,6 +22,9 @@ from relab.record.history import History
 LATE_S = 30.0  # a row may be written so long after the time that it holds
 AT_ONCE_S = 5.0  # between the oldest and the newest file of a folder that was copied
 KEPT_OPEN = re.compile(r"tfevents|monitor\.csv$|^progress\.(csv|json|txt)$|\.wandb$")  # by their tools, until they end
+NO_TOOL = ("csv", "jsonl")  # what these are called says nothing of the program that writes them
+MISSED_ROWS = 4.0  # a log that nobody holds open has ended after as long a silence as so many rows take
+SLOWEST_S = 900.0  # no silence is waited for any longer
 NAMED = "named "  # how the key of a group begins that its runs' names make
 SEED_IN_NAME = re.compile(r"(?i)(?:^|(?<=[-_./=]))(?:seed|s)[-_=]?([0-9]{1,18})(?=$|[-_./])")
 
@@ -76,17 +80,42 @@ def last_sign(run: History) -> float:
 def _last_growth(run: History) -> float:
     """When another tool's log last grew. Where the kernel shows who writes to it: 0 if nobody does, though its tool has
     such files open; while somebody does, the next row may take as long as a heartbeat."""
-    beside = [e.path for e in _files(run.folder)]
+    folder = run.folder if run.folder.is_dir() or not run.files else run.files[0].parent
+    beside = [e.path for e in _files(folder)]
     files = run.files or tuple(Path(path) for path in beside)
-    newest = growing(files, whole=False)
-    if time.time() - newest > STALE_S:
+    newest, made = growing(files, whole=False), _made(folder)
+    if time.time() - newest > SLOWEST_S:
         return newest
     writing = writers.written(files)
     if writing:
-        return min(newest + STALE_S - GROWING_S, time.time())
-    if writing is False and any(KEPT_OPEN.search(file.name) for file in files):
+        return min(newest + max(STALE_S, _patience(run, newest - made)) - GROWING_S, time.time())
+    if writing is False and run.source not in NO_TOOL and any(KEPT_OPEN.search(file.name) for file in files):
         return 0.0
-    return min(growing(beside) and newest, _last_row(run))  # all at once: a copy
+    if not growing(beside) and newest - made <= AT_ONCE_S:
+        return 0.0  # all at once: a copy
+    return min(newest + _patience(run, newest - made) - GROWING_S, time.time(), _last_row(run))
+
+
+def _patience(run: History, lasted: float) -> float:
+    """How long a log may be silent before it is taken for ended: several of its rows, within sensible bounds."""
+    return max(GROWING_S, min(MISSED_ROWS * _rhythm(run, lasted), SLOWEST_S))
+
+
+def _made(folder: Path) -> float:
+    """When a file of the folder was last made, renamed or deleted; rows that are added to one change nothing here."""
+    with contextlib.suppress(OSError):
+        return os.stat(folder).st_mtime
+    return math.inf
+
+
+def _rhythm(run: History, lasted: float) -> float:
+    """Seconds between two rows by the log's own clock, else by how long it was written; 0 where nobody can tell."""
+    clock = run.columns.get("time/elapsed_s")
+    if clock is not None and len(clock.values) > 2:
+        gaps = np.diff(clock.values)
+        return float(np.median(gaps[gaps > 0])) if (gaps > 0).any() else 0.0
+    rows = max((len(column.steps) for column in run.columns.values()), default=0)
+    return max(lasted, 0.0) / rows if rows else 0.0
 
 
 def _at_its_end(run: History, most: float = 0.05) -> bool:

@@ -79,7 +79,9 @@ def config_changes(groups: list[Group], reference: History | None = None) -> Con
     base = base_of(run, reference)
     if base is None:
         return _set_keys(run)
-    rows = [[c.key, shown(c.a), shown(c.b)] for c in diff(base.settings, run.config) if c.key not in QUIET_KEYS]
+    newer = [c.key for c in diff(base.settings, run.config) if base.kind == "preset" and c.b is MISSING]  # than the run
+    rows = [[c.key, shown(c.a), shown(c.b)] for c in diff(base.settings, run.config)
+            if c.key not in (*QUIET_KEYS, *newer)]  # fmt: skip
     said = marks(base.settings, run.config) if base.kind == "parent" else []
     return ConfigChanges(f"Config against its {base.kind}", ["key", base.kind, "this run"], rows, said or None)
 

@@ -13,6 +13,8 @@ from relab.report.pictures import of_task, over_tasks
 from relab.runs.grouping import Group
 from relab.runs.naming import task_names
 
+SAID_ELSEWHERE = ("declared", "differ, in this order")  # by the caption; by the table of config keys
+
 
 def sections(result: Result, groups: Sequence[Group] = ()) -> list[Section]:
     """As report.sections takes them, in the colours of the groups; empty where nothing can be compared."""
@@ -21,9 +23,8 @@ def sections(result: Result, groups: Sequence[Group] = ()) -> list[Section]:
     places = {id(run): colours[id(group)] for group in groups for run in group.runs}
     for task in result.tasks:
         head, rows = _without_empty(*tables.cells(task))
-        details = [
-            line for line in render.joined(render.details(task)) if not line.startswith("declared")
-        ]  # the caption says it
+        whole = render.joined(render.details(task))
+        details = [line for line in whole if not line.startswith(SAID_ELSEWHERE)]
         lines = [*details, *(f"note: {note}" for note in dict.fromkeys(task.notes))]
         drawn = of_task(task, places)
         code, name = task.measure.metric, words.metric(task.measure.metric)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from relab.base.text import plural
 from relab.config.base import ConfigError
 from relab.health.rule import Finding
-from relab.report import curves, words
+from relab.report import curves, ink, words
 from relab.report.svg import ACROSS, Look, named_heights, spread
 from relab.report.svg import curve as draw_svg
 from relab.report.svg_scale import COLOURS, DASHES, GREY
@@ -102,7 +102,7 @@ def _draw(axes: Axes, data: curves.CurveFigure, x: str) -> None:
     if reference and reference.x:
         axes.plot(across(reference), reference.y, color=GREY, lw=1.4, label=f"{reference.called}: {reference.name}")
     for place, group in enumerate(data.groups):
-        _draw_group(axes, group, place if group.place is None else group.place, across)
+        _draw_group(axes, group, place if group.place is None else group.place, across, ink.covers(data))
     for level in data.levels:
         axes.axhline(level.value, color=GREY, ls="--", lw=0.9)
     _draw_onset(axes, data.onset, x, unit)
@@ -118,7 +118,7 @@ def _name_levels(axes: Axes, data: curves.CurveFigure) -> None:
         axes.annotate(text, (1.01, -at), xycoords="axes fraction", va="center", size=8, parse_math=False)
 
 
-def _draw_group(axes: Axes, group: curves.Bundle, place: int, across: Any) -> None:
+def _draw_group(axes: Axes, group: curves.Bundle, place: int, across: Any, smooth: bool) -> None:
     """Thin seeds, thick mean, band; NaN breaks a line and is marked at the foot."""
     tone, dash = COLOURS[place % len(COLOURS)], DASHES[place // len(COLOURS) % len(DASHES)]
     style: Any = (0, tuple(float(n) for n in dash.split())) if dash else "-"
@@ -126,8 +126,12 @@ def _draw_group(axes: Axes, group: curves.Bundle, place: int, across: Any) -> No
     n = plural(len(lines), "run")
     for i, line in enumerate(lines):
         label = f"{group.label}: {n}" if i == 0 and not band else None
-        axes.plot(across(line), line.y, color=tone, ls=style, lw=0.8 if band else 1.5, alpha=0.7 if band else 1,
-                  label=label)  # fmt: skip
+        xs, ys = across(line), line.y
+        if smooth:
+            xs, ys, low, high = ink.smoothed(list(zip(xs, ys)))
+            axes.fill_between(xs, low, high, color=tone, alpha=0.13, lw=0)
+            label = f"{label}; {ink.MEANING}" if label else None
+        axes.plot(xs, ys, color=tone, ls=style, lw=0.8 if band else 1.5, alpha=0.7 if band else 1, label=label)
         lost = [a for a, y in zip(across(line), line.y) if not math.isfinite(y)]
         axes.plot(lost, [0.02] * len(lost), "x", color=tone, transform=axes.get_xaxis_transform(), ms=5)
     if band:

@@ -14,6 +14,7 @@ from typing import Generic, TypeVar
 from relab.comparison.build import Result
 from relab.comparison.numbers import LEAST
 from relab.comparison.profile import Standing
+from relab.comparison.render import has_interval
 from relab.comparison.task import Task
 from relab.report import words
 from relab.runs.naming import task_names
@@ -104,7 +105,8 @@ def _intervals(task: Task, place: Mapping[str, int], name: str) -> Intervals:
         Row(names[v.label], place[v.label], v.mean.mid, v.mean.low, v.mean.high, _finite(v.values))
         for v in task.variants
     ]
-    return Intervals(task.env, f"{name}: mean over seeds, 95% interval", [row for row in rows if row.values][:MOST])
+    across = f"{name}: mean over seeds" + (", 95% interval" if has_interval(task) else "; no interval under 5 seeds")
+    return Intervals(task.env, across, [row for row in rows if row.values][:MOST])
 
 
 def _improvement(task: Task, place: Mapping[str, int]) -> Improvement:

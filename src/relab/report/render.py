@@ -159,9 +159,10 @@ def outcome_dots(outcomes: list[GroupOutcome], places: list[int]) -> list[Markup
 
 
 def rows_of(config: ConfigChanges) -> list[list[str]]:
-    """As much of the table as a card has room for; first the keys in which the configs differ that it shows."""
+    """As much of the table as a card has room for: the keys in which the configs differ that it shows."""
     rows = [row[:CONFIGS] for row in config.rows]
-    return sorted(rows, key=lambda row: len(set(row[1:])) == 1)[:4]
+    cut = len(config.head) > CONFIGS
+    return ([row for row in rows if len(set(row[1:])) > 1] or rows if cut else rows)[:4]
 
 
 def small(figure: CurveFigure | Picture | drawings.Drawing) -> Markup:

@@ -7,12 +7,12 @@ it is where to look when a finding or the curve asks for a reason.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from relab.base.numbers import is_number
-from relab.base.text import number
-from relab.health.rule import Missing
+from relab.base.text import number, plural
+from relab.health.rule import Finding, Missing
 from relab.health.view import View
 from relab.report import analytic
 from relab.report.parts import Section, section, table
@@ -32,15 +32,17 @@ class Check(NamedTuple):
     measured: str
     expected: str
     ok: bool
+    metric: str = ""  # what it looks at: a finding may rest on other steps of it
 
 
-def section_of(run: Run) -> Section | None:
-    """The checks that this run's metrics and settings allow, and what the others lack."""
+def section_of(run: Run, findings: Sequence[Finding] = ()) -> Section | None:
+    """The checks that this run's metrics and settings allow, what the others lack, and which of the run's findings
+    look at the same numbers at other steps."""
     view = View(run.history, run.name, state=run.state)
     checks, gone = [], []
-    for check in CHECKS:
+    for check, metric in CHECKS:
         try:
-            checks.append(check(view))
+            checks.append(check(view)._replace(metric=metric))
         except Beside:
             continue
         except Missing as missing:
@@ -48,16 +50,30 @@ def section_of(run: Run) -> Section | None:
     checks += [known_number(row) for row in analytic.rows(run.history)] + list(true_step(view))
     if not checks:
         return None
-    off = sum(not each.ok for each in checks)
-    hint = "no finding, but where to look first when there is one"
-    lines = [
-        f"{off} of {len(checks)} off: {hint}"
-        if off
-        else f"all {len(checks)} within their bounds; whether the run is sound, the findings say"
-    ]
-    lines += [f"not measured: {'; '.join(gone)}"] if gone else []
-    rows = [[c.name, c.measured, c.expected, "within" if c.ok else "off"] for c in checks]
+    lines = [_summary(checks, findings)] + ([f"not measured: {'; '.join(gone)}"] if gone else [])
+    rows = [[c.name, c.measured, c.expected, _state(c, findings)] for c in checks]
     return section("Scale checks", lines, [table(["scale", "measured", "expected", ""], rows)])
+
+
+def _summary(checks: Sequence[Check], findings: Sequence[Finding]) -> str:
+    off, named = sum(not each.ok for each in checks), sum(bool(_about(each, findings)) for each in checks)
+    if off:
+        return f"{off} of {len(checks)} off: no finding by itself, but where to look first when there is one"
+    if named:
+        have = plural(named, "of them has", "of them have")
+        return f"medians of the second half, all within bounds; {have} a finding, which looks at other steps or limits"
+    return f"all {len(checks)} within their bounds; whether the run is sound, the findings say"
+
+
+def _state(check: Check, findings: Sequence[Finding]) -> str:
+    named = _about(check, findings)
+    return ("within" if check.ok else "off") + (f"; {', '.join(named)}" if named else "")
+
+
+def _about(check: Check, findings: Sequence[Finding]) -> list[str]:
+    """The findings about what was learned that rest on the number that a check looks at."""
+    rest = [f.slug for f in findings if f.about != "evidence" and any(e.metric == check.metric for e in f.evidence)]
+    return list(dict.fromkeys(rest)) if check.metric else []
 
 
 def highest_entropy(view: View) -> float:
@@ -187,7 +203,9 @@ def true_step(view: View) -> Iterator[Check]:
         yield Check("step scale of the critic", measured, expected, abs(last["step_scale_ratio"] - 1.0) < 1e-4)
 
 
-CHECKS: tuple[Callable[[View], Check], ...] = (
-    entropy_start, entropy_end, spread_of_actions, reward_scale, value_scale, value_against_target, explained,
-    advantage, ratio, kl, clipped_rows, gradient,
+CHECKS: tuple[tuple[Callable[[View], Check], str], ...] = (
+    (entropy_start, "policy/entropy"), (entropy_end, "policy/entropy"), (spread_of_actions, "policy/std_mean"),
+    (reward_scale, "data/reward_max"), (value_scale, "value/target_max"), (value_against_target, "value/mean"),
+    (explained, "value/explained_variance"), (advantage, "data/advantage_mean"), (ratio, "policy/ratio_max"),
+    (kl, "policy/kl"), (clipped_rows, "policy/clip_share"), (gradient, "optim/grad_norm"),
 )  # fmt: skip

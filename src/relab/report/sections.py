@@ -25,6 +25,7 @@ from relab.formats.read.hints import Hints
 from relab.health import onsets
 from relab.health.chain import lead
 from relab.health.rule import Finding
+from relab.record.bounds import of_outcome, with_error
 from relab.record.clock import elapsed
 from relab.report import replication_page, sure, sweep_page, tables, words
 from relab.report.changes import config_changes, parent_of
@@ -86,7 +87,7 @@ def examined(facts: Facts, groups: list[Group]) -> PageHealth:
 def page(path: Path, groups: list[Group], examined: PageHealth, named: Run | None, full: bool) -> Page:
     """The same before it is made safe to share; `named` is the run the user wants it held against."""
     findings, against = [each.finding for each in examined.fired], named.history if named else None
-    folded = tables.sections(groups, tables.health(examined), full)
+    folded = tables.sections(groups, examined, full)
     swept = sweep_page.build(path)
     first_of_rules = top(examined.fired, groups)
     return Page(
@@ -244,7 +245,9 @@ def _noise(runs: list[Run]) -> str:
     if last.se == 0:
         return "; all its episodes equal"
     counted = any(run.history.evals for run in runs)
-    return f"; over its episodes ± {number(last.se)} (standard error)" if counted else f"; noise ± {number(last.se)}"
+    limits = of_outcome(runs[0].history, runs[0].verdict.metric)
+    error = with_error(last.mean, last.se, limits, number)
+    return f"; over its episodes{error} (standard error)" if counted else f"; noise{error}"
 
 
 def _budget(group: Group) -> Budget:

@@ -15,7 +15,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from relab.base.text import count, number, plural
-from relab.report import words
+from relab.report import ink, words
 from relab.report.curves import Band, Bundle, CurveFigure, Level, Line, Onset, thinned
 from relab.report.svg_scale import (
     COLOURS,
@@ -64,9 +64,10 @@ def curve(data: CurveFigure, width: int = 760, height: int = 330, view: Look = P
     if not any(abs(y) < HUGE for line in lines for y in line.y):
         return _empty(width, "no finite value to draw" if any(line.x for line in lines) else "nothing to draw yet")
     x, y = _scales(data, view, width, height)
-    parts = [*_healthy(data, x, y, view), _axes(x, y, data, view), *_reference(data, x, y, view)]
+    smooth = ink.covers(data)
+    parts = [*_healthy(data, x, y, view), _axes(x, y, data, view), *_reference(data, x, y, view, smooth)]
     for place, group in enumerate(data.groups):
-        parts += _group(group, place if group.place is None else group.place, x, y, view)
+        parts += _group(group, place if group.place is None else group.place, x, y, view, smooth)
     at = view.at(data.onset) if data.onset else None
     if data.onset and at is not None and x.shows(at):
         parts.append(_onset(at, str(data.onset.slug), x, y))
@@ -91,6 +92,7 @@ def legend(data: CurveFigure) -> list[dict[str, str]]:
     if reference and reference.x:
         keys.append({"colour": GREY, "text": f"{reference.called}: {reference.name}"})
     keys += [{"colour": GREY, "text": "grey: where nine of ten healthy runs lie"}] * bool(data.healthy)
+    keys += [{"colour": "none", "text": ink.MEANING}] * ink.covers(data)
     return [*keys, *([{"colour": "none", "text": "× not a finite number; dotted: no value"}] if broken else [])]
 
 
@@ -250,12 +252,12 @@ def spread(heights: Sequence[float], top: float, foot: float, apart: float = LIN
     return placed
 
 
-def _reference(data: CurveFigure, x: Scale, y: Scale, view: Look) -> list[str]:
+def _reference(data: CurveFigure, x: Scale, y: Scale, view: Look, smooth: bool) -> list[str]:
     """The run it is held against, in grey, and the level at which that one ended."""
     line = data.reference
     if not line or not line.x:
         return []
-    parts = [_line(line, f'fill="none" stroke="{GREY}" stroke-width="1.7"', GREY, x, y, view)]
+    parts = [_line(line, f'fill="none" stroke="{GREY}" stroke-width="1.7"', GREY, x, y, view, smooth)]
     if y.shows(line.y[-1]):
         at = y(line.y[-1])
         parts.append(f'<path d="M{x.start} {at:.1f}H{x.end}" stroke="{GREY}" stroke-dasharray="8 3" opacity=".8"/>')
@@ -276,13 +278,13 @@ def _onset(step: float, slug: str, x: Scale, y: Scale) -> str:
 # ---- Lines
 
 
-def _group(group: Bundle, place: int, x: Scale, y: Scale, view: Look) -> list[str]:
+def _group(group: Bundle, place: int, x: Scale, y: Scale, view: Look, smooth: bool) -> list[str]:
     tone, dash = colour(place), DASHES[place // len(COLOURS) % len(DASHES)]
     style = f'fill="none" stroke="{tone}" stroke-dasharray="{dash}" stroke-linejoin="round"'
     thin = 'stroke-width="1" opacity=".7"' if group.band else 'stroke-width="1.7"'
     parts = [_band(group.band, tone, x, y, view)] if group.band else []
     for line in group.lines:
-        parts.append(_line(line, f"{style} {thin}", tone, x, y, view))
+        parts.append(_line(line, f"{style} {thin}", tone, x, y, view, smooth))
     if group.band:
         points = _placed(view.across(group.band), group.band.mean, x, y)
         mean = "".join(path_of(piece) for piece in unbroken(points))
@@ -306,10 +308,13 @@ def _band(band: Band, tone: str, x: Scale, y: Scale, view: Look) -> str:
     return f'<path class="band" d="{path_of(up + down)}Z" fill="{tone}" opacity=".18">{title}</path>' if up else ""
 
 
-def _line(line: Line, style: str, tone: str, x: Scale, y: Scale, view: Look) -> str:
+def _line(line: Line, style: str, tone: str, x: Scale, y: Scale, view: Look, smooth: bool = False) -> str:
     """Pieces between gaps; a cross at the foot for each value that is not finite; a dotted bridge over missing rows."""
     title = f"<title>{escape(str(line.name))}</title>"
-    placed = thinned(_placed(view.across(line), line.y, x, y), 400 if x.end > 500 else 200)
+    every = _placed(view.across(line), line.y, x, y)
+    if smooth and len(every) >= ink.ROWS * ink.STRETCHES:
+        return _smoothed(every, style, tone, title, y.start)
+    placed = thinned(every, 400 if x.end > 500 else 200)
     pieces = unbroken(placed, () if x.log else usual_gaps([a for a, _ in placed]))
     parts = [f'<path class="seed" d="{"".join(path_of(p) for p in pieces if len(p) > 1)}" {style}>{title}</path>']
     parts += [
@@ -320,6 +325,16 @@ def _line(line: Line, style: str, tone: str, x: Scale, y: Scale, view: Look) -> 
     parts += [_bridge(a[-1], b[0], tone) for a, b in pairwise(pieces)]
     parts += [_cross(px, y.start, tone) for (px, py) in placed if not math.isfinite(py)]
     return "".join(parts)
+
+
+def _smoothed(placed: list[tuple[float, float]], style: str, tone: str, title: str, foot: float) -> str:
+    """The mean of each stretch over a shade of where its rows lie, for a line that would cover all others."""
+    course = ink.smoothed(placed)
+    around = [*zip(course.x, course.low), *list(zip(course.x, course.high))[::-1]]
+    shade = f'<path class="shade" d="{path_of(around)}Z" fill="{tone}" opacity=".13"/>' if around else ""
+    mean = f'<path class="seed" d="{path_of(list(zip(course.x, course.mean)))}" {style}>{title}</path>'
+    lost = thinned([(a, b) for a, b in placed if not math.isfinite(b)], ink.STRETCHES)
+    return shade + mean + "".join(_cross(a, foot, tone) for a, _ in lost)
 
 
 def _bridge(a: tuple[float, float], b: tuple[float, float], tone: str) -> str:

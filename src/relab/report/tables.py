@@ -15,6 +15,7 @@ from relab.base.numbers import is_number
 from relab.base.text import count, number, plural
 from relab.config.views import flatten
 from relab.health.engine import NotChecked
+from relab.health.rule import Finding
 from relab.record import evaluations
 from relab.record.history import Column, History
 from relab.report import course, scales, sure, words
@@ -53,21 +54,23 @@ SMALL = 8  # small figures on a page
 DETAILED = 24  # runs with sections of their own; more would bury the page
 
 
-def sections(groups: list[Group], health: Section, full: bool) -> list[Section]:
+def sections(groups: list[Group], examined: PageHealth, full: bool) -> list[Section]:
     """All folded sections, in the order of a run report: info, health, scales, metrics, probes, samples, the rest."""
+    about, findings = health(examined), [placed.finding for placed in (*examined.fired, *examined.shared)]
     runs = [run for group in groups for run in group.runs]
     if len(runs) == 1:
-        return [info(runs[0], full), health, *_made(small_curves(groups)), *_of_run(runs[0], full)]
-    parts = [health, overview(groups), *_made(small_curves(groups))]
+        return [info(runs[0], full), about, *_made(small_curves(groups)), *_of_run(runs[0], full, findings)]
+    parts = [about, overview(groups), *_made(small_curves(groups))]
     for run in runs[:DETAILED]:
-        parts += [replace(part, run=run.name) for part in [info(run, full), *_of_run(run, full)]]
+        parts += [replace(part, run=run.name) for part in [info(run, full), *_of_run(run, full, findings)]]
     if len(runs) > DETAILED:
         parts.append(section("Other runs", lines=[f"runs without a section here: {len(runs) - DETAILED}"]))
     return parts
 
 
-def _of_run(run: Run, full: bool) -> list[Section]:
-    parts = [scales.section_of(run), core(run), all_metrics(run)]
+def _of_run(run: Run, full: bool, findings: Sequence[Finding]) -> list[Section]:
+    mine = [finding for finding in findings if finding.run == run.name]
+    parts = [scales.section_of(run, mine), core(run), all_metrics(run)]
     parts += [probes(run), samples(run), evaluated(run), schedule(run), course.stages(run), course.throughput(run)]
     parts += [course.events(run), course.artefacts(run), course.problems(run), patch(run) if full else None]
     return [part for part in parts if part]

@@ -61,6 +61,8 @@ def course_of(run: History) -> Course:
     """Deterministic evaluations, else sampled ones, else the returns of training, else whatever comes first; of a run in
     which a critic alone learned, what it explains."""
     if fits_values(run):
+        if FIT not in run.columns:  # it was refused, or killed, before its first row
+            return Course(FIT)
         column = measured(run, FIT)
         return Course(FIT, [Estimate(s, v, math.nan, 1) for s, v in zip(column.steps.tolist(), column.values.tolist())])
     decides = flatten(run.config).get("eval.by") or "det"

@@ -12,6 +12,7 @@ from typing import Any
 
 from relab.base.documents import Settings
 from relab.config.views import flatten
+from relab.record import bounds
 from relab.record.state import group_key, seed_of, state_of
 from relab.record.history import History
 from relab.formats.read import find
@@ -57,7 +58,9 @@ class Run:
     @property
     def _lines(self) -> list[str]:
         last = self.verdict.points[-1] if self.verdict.points else None
-        error = f" ± {number(last.se)}" if last is not None and math.isfinite(last.se) and last.se > 0 else ""
+        known = last is not None and math.isfinite(last.se) and last.se > 0
+        limits = bounds.of_outcome(self.history, self.verdict.metric)
+        error = bounds.with_error(last.mean, last.se, limits, number) if last is not None and known else ""
         outcome = [f"{self.verdict.metric} {number(last.mean)}{error} at step {last.step:,}"] if last is not None else []
         return [sentence(self.verdict), *outcome, f"{plural(len(self.history.columns), 'metric')} in .history.columns"]
 
@@ -91,6 +94,12 @@ class Group:
             kept[repr(run.seed) if run.seed is not None else run.name] = run
         chosen = {id(run) for run in kept.values()}
         return [run for run in self.runs if id(run) in chosen]
+
+    @property
+    def by_seed(self) -> list[Run]:
+        """In the order of their seeds, where all are numbers: names alone put 10 before 2."""
+        known = all(type(run.seed) is int for run in self.runs)
+        return sorted(self.runs, key=lambda r: r.seed) if known else self.runs
 
 
 def load(path: str | os.PathLike[str], now: float | None = None, hints: Hints | None = None) -> list[Group]:

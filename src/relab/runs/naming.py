@@ -13,9 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from relab.base.numbers import is_number
-from relab.config.coerce import scalar
-from relab.config.views import MISSING, flatten
+from relab.config.views import MISSING, canonical, flatten
 from relab.record.history import History
 from relab.record.state import seedless
 
@@ -211,24 +209,6 @@ def _nearest(rows: Sequence[Sequence[str]]) -> list[tuple[int, int]]:
     apart = {pair: sum(a != b for a, b in zip(rows[pair[0]], rows[pair[1]])) for pair in pairs}
     least = min((n for n in apart.values() if n), default=0)
     return [pair for pair, n in apart.items() if n == least > 0]
-
-
-def canonical(value: Any) -> str:
-    """Equal for values that mean the same, whoever wrote them: 1 and 1.0, 0.0003 and "3e-4", [64, 64] and (64, 64).
-
-    >>> canonical(1) == canonical(1.0) == canonical("1"), canonical([64]) == canonical((64,)), canonical(True)
-    (True, True, 'True')
-    """
-    if isinstance(value, str):
-        value = scalar(value) if len(value) < 40 else value
-    if is_number(value):
-        try:
-            return f"{float(value):.12g}"
-        except OverflowError:
-            return str(value)
-    if isinstance(value, (list, tuple)):
-        return f"[{', '.join(map(canonical, value))}]"
-    return repr(value)
 
 
 def shown(value: Any) -> str:

@@ -15,6 +15,7 @@ from relab.formats.read import find
 from relab.formats.read.hints import of_folder
 from relab.formats.read.source import Source
 from relab.health.examine import examine_loaded
+from relab.record.bounds import of_outcome, with_error
 from relab.record.evaluations import evaluations, outcome_of
 from relab.record.history import History
 from relab.record.state import state_of, steps_of
@@ -87,7 +88,8 @@ def _rows(run: History, known: _Known) -> Iterator[News]:
     """New evaluations and events one by one; of rows of training the last."""
     played = [e for mode in ("det", "sampled") for e in evaluations(run.evals, mode, outcome_of(run.meta))]
     for each in sorted(played, key=lambda e: e.step)[known.evals :]:
-        error = f" ± {number(each.se)}" if math.isfinite(each.se) and each.se > 0 else ""
+        noisy, limits = math.isfinite(each.se) and each.se > 0, of_outcome(run, each.metric)
+        error = with_error(each.mean, each.se, limits, number) if noisy else ""
         yield News("evaluation", each.step, f"{words.metric(each.metric)} {number(each.mean)}{error} (n = {each.n})")
     known.evals = len(played)
     for event in run.events[known.events :]:

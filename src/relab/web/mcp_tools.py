@@ -20,6 +20,7 @@ from relab.formats.read import find
 from relab.formats.read.find import Loaded, LoadedRuns
 from relab.formats.read.hints import of_folder
 from relab.health.examine import Report, examine_loaded
+from relab.record.bounds import with_error
 from relab.record.history import History
 from relab.runs.course import course_of, course_on
 from relab.runs.index import Index
@@ -182,7 +183,8 @@ def _filter(word: str) -> Filter:
 
 def _line(run: ListedRun) -> str:
     outcome = "no outcome" if run.outcome is None else f"{run.metric} {number(run.outcome)}"
-    error = f" ± {number(run.error)}" if run.error is not None and math.isfinite(run.error) else ""
+    known = run.outcome is not None and run.error is not None and math.isfinite(run.error)
+    error = with_error(run.outcome, run.error, (run.low, run.high), number) if known else ""  # type: ignore[arg-type]
     seed = "" if run.seed is None else f" seed {run.seed}"
     what = " ".join(part for part in (run.algo, run.env and f"on {run.env}") if part) or run.format
     steps = "" if run.steps is None else f", {run.steps:,} steps"

@@ -208,11 +208,11 @@ def test_what_an_engine_still_has_is_waited_for_and_not_sent_again(tmp_path: Pat
 
 def test_a_try_waits_until_the_one_before_it_is_dead(tmp_path: Path) -> None:
     at = Desk(tmp_path).make()
+    began = time.monotonic()
     at.live("run-0.1", "job-0", "elsewhere")
     log = tmp_path / "logs" / "x.log"
     words = [sys.executable, "-c", ""]
     at.put(Order("run-0.2", words, False, str(log), str(tmp_path), silent_s=0.3, source=release.release()))
-    began = time.monotonic()
     node.carry_out(str(at.folder), ["run-0.2"])
     assert time.monotonic() - began >= 0.3, "the other one could still have been writing"
     assert (at.end("run-0.2") or End(1, 0)).code == 0
@@ -252,6 +252,11 @@ def test_a_folder_that_the_other_end_cannot_write_is_an_error(tmp_path: Path) ->
     job.log = tmp_path / "file" / "x.log"
     with pytest.raises(ConfigError, match="cannot write to"):
         run(tmp_path, [job], Machines())
+
+
+def test_a_folder_that_the_other_end_does_not_see_is_an_error_with_both_ways_out(tmp_path: Path) -> None:
+    with pytest.raises(EngineError, match=r"does not see \S+/nowhere: put it on a file system .*shared: false"):
+        node.carry_out(str(tmp_path / "nowhere" / "engine"), ["run-0.1"])
 
 
 # ---- What was said
@@ -299,13 +304,46 @@ def test_the_queue_shows_what_is_away(
     at.write_end("a-s2.2", End(0, 1.0, "box"))
     assert cli.main(["queue"]) == 0
     text = capsys.readouterr().out
-    assert re.search(r"running elsewhere\n  ray-1 +a-s0 +\(.*experiments/lr; on box for ", text)
-    assert re.search(r"waiting elsewhere\n  ray-2 +a-s1 +\(", text)
+    assert re.search(r"state +engine +where +since +what +more\n", text)
+    assert re.search(r"\nrunning +ray +box +\S+ +\S*experiments/lr: a-s0 +job ray-1\n", text)
+    assert re.search(r"\nwaiting +ray +\S+ +\S*experiments/lr: a-s1 +job ray-2; for a worker of Ray\n", text)
     assert "a-s2" not in text, "it has ended, whatever became of its first try"
     assert cli.main(["queue", "--json"]) == 0
     away = json.loads(capsys.readouterr().out)["away"]
-    rows = [(row["run"], row["state"], row["host"]) for row in away]
-    assert rows == [("a-s0", "running", "box"), ("a-s1", "waiting", "")]
+    rows = [(row["run"], row["state"], row["engine"], row["host"]) for row in away]
+    assert rows == [("a-s0", "running", "ray", "box"), ("a-s1", "waiting", "ray", "")]
+
+
+def test_one_table_has_all_engines(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Entries of the queue here, a run on Ray whose submitter is gone, jobs of Slurm with its word why they wait."""
+    monkeypatch.chdir(tmp_path)
+    assert cli.main(["queue", "add", "--", "sleep", "9"]) == 0
+    ray = Desk(tmp_path / "sweeps" / "s").make()
+    ray.keep_sent("ray-t1", ["t1-s0.1"])
+    path = ray.folder / "sent" / "t1-s0.1.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "by": gone()}))
+    at = Desk(tmp_path / "loops" / "l").make()
+    for number in ("17", "18"):
+        at.keep_sent(number, [f"p001-s{number}.1"])
+    monkeypatch.setattr(slurm_border, "states", lambda jobs: {"17": cluster.JobState("waiting", "Resources")})
+    capsys.readouterr()
+    assert cli.main(["queue"]) == 0
+    table = [re.split(r"  +", line) for line in capsys.readouterr().out.splitlines()]
+    states = [
+        (line[0], line[1]) for line in table[table.index(["state", "engine", "where", "since", "what", "more"]) + 1 :]
+    ]
+    assert states == [("waiting", "here"), ("waiting", "slurm"), ("left", "ray"), ("left", "slurm")]
+    more = [line[-1] for line in table[-3:]]
+    assert more == ["job 17; Resources", "job ray-t1; its submitter is gone: the same call goes on with it",
+                    "job 18; Slurm has it no more: the same call goes on with it"]  # fmt: skip
+
+
+def gone() -> str:
+    """A process of this machine that has ended."""
+    code = "from relab.base import processes; print(processes.myself())"
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip()
 
 
 # ---- Slurm's script, and its words

@@ -9,7 +9,10 @@ import pytest
 
 from lab_machines import Machines
 from relab import cli
+from relab.base.jsonl import read_jsonl
+from relab.lab import loop
 from relab.lab.execute import engines
+from relab.lab.experiment import cells
 
 PROGRAM = """
 import sys
@@ -91,9 +94,25 @@ def test_the_same_bytes_here_and_elsewhere(tmp_path: Path, machines: Machines, k
     assert len(machines.sizes) <= jobs, "finished runs are not sent again"
 
 
+@pytest.mark.slow
 def test_a_loop_gives_its_runs_away_and_decides_at_home(tmp_path: Path, machines: Machines) -> None:
     path = question(tmp_path, LOOP)
     assert cli.main(["loop", str(path), "--yes", "--runs", "0", "--on", "slurm"]) == 0
     assert machines.sizes == [1, 2], "the run that is timed for the forecast, then the rest of the noise floor"
     assert len(rows(tmp_path / "loops")) == 3
     assert '"event":"noise"' in (tmp_path / "loops/q/journal").read_text().replace(" ", "")
+
+
+def test_one_run_of_a_loop_is_made_by_the_words_that_a_machine_gets(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "program.py").write_text(PROGRAM)
+    plan = loop.load(question(tmp_path, LOOP))
+    folder = tmp_path / "loops" / "q"
+    arms = loop.prepare(plan, folder, 1, lambda line: None).arms
+    assert cli.main(cells.only(arms.cell("base", 2), folder)) == 0
+    assert list(rows(tmp_path / "loops")) == ["base-s2"]
+    assert [row["event"] for row in read_jsonl(folder / "journal")[0]] == ["begin"], "what happens is written at home"
+    assert cli.main(cells.only(arms.cell("p009", 2), folder)) == 64
+    assert "`--only` must be a run of" in capsys.readouterr().err

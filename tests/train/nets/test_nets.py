@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 
+from relab.config.base import ConfigError
 from relab.train.nets import networks
 from relab.train.nets.networks import Net
 
@@ -233,3 +234,10 @@ def test_a_missing_name_is_named_with_those_that_are_there():
     del given["log_std"]
     with pytest.raises(KeyError, match=r"`log_std` is missing.*actor/0/bias"):
         networks.init(MLP, np.random.default_rng(0)).load(given)
+
+
+def test_a_critic_that_is_too_large_is_called_by_its_own_setting():
+    with pytest.raises(ConfigError, match="but the layers of `critic_hidden` make 900,"):
+        networks.init(networks.Net(4, 2, critic_hidden=(30_000, 30_000)), np.random.default_rng(0))
+    with pytest.raises(ConfigError, match="but `hidden`, `rnn_size` and what it observes make 1,800,"):
+        networks.init(networks.Net(4, 2, hidden=(30_000, 30_000)), np.random.default_rng(0))

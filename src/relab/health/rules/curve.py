@@ -44,7 +44,7 @@ def run_incomplete(view: View, *, whole: float = 0.98, whole_elsewhere: float = 
     done = f"at step {last:,}" + ("" if planned is None else f" of {planned:,.0f} ({share:.0%})")
     if state == "failed":
         said = [str(e.get("message", "")) for e in view.history.events if e.get("kind") == "error"]
-        return Finding(f"the run failed {done}" + (f": {said[-1][:100]}" if said else ""), share, last,
+        return Finding(f"the run failed {done}" + (f": {said[-1][:100]}" if said and said[-1] else ""), share, last,
                        suggest=[_after_failure(view)], confidence="high", severity="error")  # fmt: skip
     if state in ("interrupted", "stale") and _said_why(view):
         return None

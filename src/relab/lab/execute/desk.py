@@ -17,6 +17,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
+from relab.base import processes
 from relab.base.documents import Document
 from relab.base.enclosed import subfolder
 from relab.base.jsonl import RecordError, encode, read_json, write_atomic
@@ -68,6 +69,15 @@ class Sign:
     job: str  # of the engine
     since: float
     silent_s: float = 0.0  # how long ago it was last heard of
+
+
+@dataclass(frozen=True)
+class Dispatch:
+    """To whom a try was given."""
+
+    job: str  # of the engine
+    since: float
+    by: str = ""  # the submitter
 
 
 class Desk:
@@ -166,18 +176,24 @@ class Desk:
 
     def sent(self) -> dict[str, str]:
         """Id -> job, of an earlier submitter too."""
-        jobs: dict[str, str] = {}
+        return {id_: dispatch.job for id_, dispatch in self.dispatches().items()}
+
+    def dispatches(self) -> dict[str, Dispatch]:
+        """Id -> to whom it was given, and when."""
+        jobs: dict[str, Dispatch] = {}
         for file in self._files("sent"):
             try:
                 row: Document = read_json(self.folder / "sent", file)
+                since = (self.folder / "sent" / file).stat().st_mtime
             except (RecordError, OSError):
                 continue
-            jobs |= dict.fromkeys(map(str, row.get("ids", ())), str(row.get("job")))
+            dispatch = Dispatch(str(row.get("job")), since, str(row.get("by") or ""))
+            jobs |= dict.fromkeys(map(str, row.get("ids", ())), dispatch)
         return jobs
 
     def keep_sent(self, job: str, ids: Sequence[str]) -> None:
         """A file for each job: with a hundred thousand of them, one for all would be written again and again."""
-        row = {"job": job, "ids": list(ids)}
+        row = {"job": job, "ids": list(ids), "by": processes.myself()}
         write_atomic(self.folder / "sent" / f"{ids[0]}.json", encode(row), several=True, sync=False)
 
     def _files(self, part: str) -> Iterable[str]:

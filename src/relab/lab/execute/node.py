@@ -26,6 +26,7 @@ from relab.base.enclosed import open_plain
 from relab.base.leash import die_with
 from relab.base.processes import RELAB
 from relab.lab.execute.desk import Desk, End, Order
+from relab.lab.execute.engine_error import EngineError
 from relab.lab.execute.local import NOT_STARTED, ONE_THREAD
 from relab.lab.execute.release import difference
 
@@ -53,6 +54,9 @@ def carry_out(desk_folder: str, ids: Sequence[str], job: str = "", stop: Stop | 
 
     `place`: what the engine calls this machine.
     """
+    if not os.path.isdir(desk_folder):
+        raise EngineError(f"{host()} does not see {Path(desk_folder).parent}: put it on a file system that all machines"
+                          " share, or let runs travel (Ray, `execute: {shared: false}`)")  # fmt: skip
     desk, stop = Desk(Path(desk_folder).parent), stop or Stop()
     for id_ in ids:
         if stop.caught:

@@ -55,7 +55,8 @@ class RayBorder:
         return job
 
     def places(self) -> int:
-        return sum(node["Alive"] for node in self.ray.nodes())
+        cores = [node["Resources"].get("CPU", 0) for node in self.ray.nodes() if node["Alive"]]
+        return sum(some >= self.where.cores for some in cores)
 
     def states(self, jobs: Collection[str]) -> dict[str, JobState]:
         known = {job: task for job, task in self.tasks.items() if job in jobs}
@@ -87,6 +88,8 @@ class RayBorder:
         except self.ray.exceptions.RayTaskError as error:
             if isinstance(error.cause, self.ray.exceptions.TaskCancelledError):  # by us
                 return
+            if isinstance(error.cause, EngineError):
+                raise EngineError(str(error.cause)) from None
             raise EngineError(f"{job} failed on its machine before it began: {error.cause!r:.300}") from None
         except self.ray.exceptions.RayError:  # lost with its worker, node or head
             pass

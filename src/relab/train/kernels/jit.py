@@ -14,6 +14,7 @@ from numba.core.dispatcher import Dispatcher
 from numba.np import linalg
 
 from relab.base import interrupts
+from relab.train.kernels import turns
 
 __all__ = ["WIDE", "compiled", "max_threads", "njit", "prange", "set_threads", "threads", "wide"]
 
@@ -92,12 +93,13 @@ def _forgive() -> None:
     setattr(Dispatcher, "enable_caching", enable_caching)  # noqa: B010
 
 
-def _stop_between() -> None:
-    """Ctrl-C stops between two kernels: LLVM calls Python back, and what is raised in there is printed and lost."""
+def _one_by_one() -> None:
+    """Each kernel is compiled by one process at a time, and Ctrl-C stops between two kernels: LLVM calls Python back,
+    and what is raised in there is printed and lost."""
     compile_one = Dispatcher.compile
 
     def compile_whole(self: Any, sig: Any) -> Any:
-        with interrupts.held():
+        with turns.turn(self), interrupts.held():
             return compile_one(self, sig)
 
     setattr(Dispatcher, "compile", compile_whole)  # noqa: B010 - a method
@@ -105,4 +107,4 @@ def _stop_between() -> None:
 
 _skip_scipy()
 _forgive()
-_stop_between()
+_one_by_one()

@@ -57,13 +57,20 @@ class Net:
         return {"none": 0, "lstm": 2 * self.rnn_size}.get(self.rnn, self.rnn_size)
 
 
+def _makers(shapes: Mapping[str, tuple[int, ...]]) -> str:
+    """The settings that the number of weights comes from: the critic's own where its largest layer is alone in size."""
+    name, shape = max(shapes.items(), key=lambda item: math.prod(item[1]))
+    alone = name.startswith("critic/") and shapes.get(name.replace("critic/", "actor/", 1)) != shape
+    return "the layers of `critic_hidden`" if alone else "`hidden`, `rnn_size` and what it observes"
+
+
 class Params:
     """Named tensors that are views of one flat vector, so that optimiser, norms and copies are single calls."""
 
     def __init__(self, shapes: Mapping[str, tuple[int, ...]], device: str = "cpu"):
         size = sum(math.prod(shape) for shape in shapes.values())
-        require(size <= limits.WEIGHTS, f"an agent must have at most {limits.WEIGHTS:,} weights, but `hidden`,"
-                f" `rnn_size` and what it observes make {size:,}; use smaller layers, or observe less")  # fmt: skip
+        require(size <= limits.WEIGHTS, f"an agent must have at most {limits.WEIGHTS:,} weights, but"
+                f" {_makers(shapes)} make {size:,}; use smaller layers, or observe less")  # fmt: skip
         self.flat = torch.zeros(size, device=device)
         self.grad = torch.zeros(size, device=device)
         self.named = split(self.flat, shapes)

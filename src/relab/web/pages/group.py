@@ -19,6 +19,7 @@ from relab.config.views import MISSING, diff, flatten
 from relab.notebook import log
 from relab.notebook.log import Logged
 from relab.record import glossary
+from relab.record.bounds import of_outcome, with_error
 from relab.record.clock import elapsed
 from relab.record.evaluations import episodes
 from relab.record.state import steps_of
@@ -159,7 +160,7 @@ def details(request: Request) -> Response:
 def folded(group: Group) -> list[Section]:
     """As the report has them, but for what this page shows already."""
     unasked = PageHealth(False, [], [])
-    parts = tables.sections([group], tables.health(unasked), full=False)
+    parts = tables.sections([group], unasked, full=False)
     return [part for part in parts if part.title not in ("Health", "Curves")]
 
 
@@ -177,7 +178,9 @@ def strip(group: Group, place: int) -> Markup:
 def _seed(run: Run, called: str) -> SeedRow:
     points = [p for p in run.verdict.points if math.isfinite(p.mean)]
     last = run.verdict.points[-1] if run.verdict.points else None
-    error = f" ± {last.se:.2g}" if last is not None and math.isfinite(last.se) and last.se > 0 else ""
+    limits = of_outcome(run.history, run.verdict.metric)
+    known = last is not None and math.isfinite(last.se) and last.se > 0
+    error = with_error(last.mean, last.se, limits, "{:.2g}".format) if last is not None and known else ""
     best = max(points, key=lambda p: p.mean) if points else None
     return SeedRow(
         run.name, called, run.state, words.verdict(run.verdict),
@@ -216,7 +219,9 @@ def held_against(run: Run) -> str:
 def settings(run: Run) -> list[Setting]:
     """Every setting with its origin, those that differ from the parent (else from relab's preset) first."""
     flat, base = flatten(run.history.config), base_of(run.history)
-    changes = {change.key: change for change in diff(base.settings, run.history.config)} if base is not None else {}
+    every = diff(base.settings, run.history.config) if base is not None else []
+    unknown = base is not None and base.kind == "preset"  # of a record that is older than a setting, nothing is known
+    changes = {change.key: change for change in every if not (unknown and change.key not in flat)}
     keys = [*dict.fromkeys([*changes, *flat])]
     made = []
     for key in keys:
