@@ -360,3 +360,9 @@ def test_a_critic_that_ended_before_its_first_row_has_no_result(tmp_path):
     assert run.trained_by_relab
     verdict = verdict_of(run)
     assert (verdict.kind, verdict.points) == ("fit", [])
+
+
+def test_a_success_rate_is_called_that_and_not_by_its_column(tmp_path):
+    run = History(tmp_path, source="csv", config={"env": {"name": "x"}})
+    run.columns["eval/success_det"] = Column(np.arange(1, 11) * 1000, np.linspace(0.1, 0.9, 10))
+    assert "success rate 0.1 → 0.9" in sentence(verdict_of(run))

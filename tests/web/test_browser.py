@@ -149,6 +149,20 @@ def test_star_tag_and_undo_by_keys(site: Site, browser: Browser) -> None:
     assert page.errors == []
 
 
+def test_a_comparison_says_since_when_and_why_on_its_page(site: Site, browser: Browser) -> None:
+    """The curves stand below the answer, and a click on an onset opens its card."""
+    page = browser.page()
+    page.open(f"{site.address}/compare", "document.querySelector('.answer-line') && relab.charts[0].plot")
+    parts = "[...document.querySelectorAll('.answer-line, .chart.lead, #findings')]"
+    assert page.run(f"{parts}.map(e => e.id || e.tagName)") == ["H1", "FIGURE", "findings"]
+    card = "<details class='finding' id='f0'><summary><b>a</b></summary></details>"
+    folded = f"<details class='rest'><summary>1 more</summary>{card}</details>"
+    page.run(f"document.querySelector('#cards').innerHTML = {json.dumps(folded)}")
+    page.run("relab.finding({ number: 0 })")
+    assert page.run("['#f0', '.rest'].map(each => document.querySelector(each).open)") == [True, True]
+    assert page.errors == []
+
+
 @pytest.mark.slow
 def test_rows_of_a_run_that_trains_appear_by_themselves(site: Site, browser: Browser) -> None:
     page = browser.page()

@@ -11,12 +11,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from starlette.requests import Request
 
 import made_up
 from relab.base.jsonl import encode
 from relab.web import live as streams
 from relab.web.examining import examined
 from relab.web.live import Live
+from relab.web.pages import api
 from relab.web.watching import Health, sources
 from relab.web.webhook import Webhook
 from web.conftest import Served
@@ -138,6 +140,58 @@ def test_a_stream_tells_what_its_page_shows_and_joins_what_waits() -> None:
     assert first.startswith(b"retry")
     assert json.loads(rows.split(b"data: ")[1]) == {"runs": ["a"], "number": 2}
     assert runs.startswith(b"event: runs")
+
+
+def test_a_page_hears_of_findings_that_came_before_it_listened(served: Served) -> None:
+    """Made while the runs were examined, listening only afterwards: it would say "examining" for ever."""
+    served.bench.watcher.health = Health(None, "examining", "", 7)
+    assert 'data-findings="7"' in served.get("/today").text
+
+    async def first() -> bytes:
+        request = Request({"type": "http", "query_string": b"", "headers": [], "app": served.app.app})  # type: ignore[attr-defined]
+        answer = await api.stream(request)
+        parts = [part async for part in _some(answer.body_iterator, 2)]  # type: ignore[attr-defined]
+        return b"".join(parts)
+
+    text = asyncio.run(first())
+    assert b"event: findings" in text
+    assert b'"version":7' in text
+
+
+async def _some(parts: Any, many: int) -> Any:
+    async for part in parts:
+        yield part
+        many -= 1
+        if not many:
+            await parts.aclose()
+            return
+
+
+def test_a_folder_that_is_not_examined_is_said(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("relab.web.examining.MOST", 3)
+    watcher = served.bench.watcher
+    watcher.live = heard = Heard(set())
+    watcher._ask(served.bench.shelf.every())
+    assert heard.said == [("findings", {"version": 1, "new": []})]
+    assert "more than are examined together" in served.get("/today").text
+
+
+def test_what_takes_long_is_worked_out_once_until_a_run_changes(served: Served) -> None:
+    asked: list[str] = []
+
+    def question(root: str, some: Any) -> int:
+        asked.append(root)
+        return len(asked)
+
+    made = sources(served.bench.shelf, [run for group in served.bench.shelf.every() for run in group.runs])
+    assert [served.bench.once(question, made).result() for _ in range(3)] == [1, 1, 1]
+    with open(served.root / "runs" / "wide-s0" / "evals.jsonl", "ab") as file:
+        file.write(b"\n")
+    assert served.bench.once(question, made).result() == 2
+    log = served.root / "LOG.md"
+    assert served.bench.once(question, made, log).result() == 3
+    log.write_text("# new\n")
+    assert served.bench.once(question, made, log).result() == 4
 
 
 def test_no_more_streams_than_may_be() -> None:

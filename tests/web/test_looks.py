@@ -114,6 +114,21 @@ def test_a_finding_about_a_whole_folder_has_a_card(served: Served) -> None:
     assert "odd-cells" in answer.text
 
 
+def test_cards_are_sent_alone_to_a_page_that_is_open(served: Served) -> None:
+    from relab.web.watching import Health
+
+    plain = dict.fromkeys(("message", "meaning", "refuted_by", "confidence", "explained_by", "check", "spark"), "")
+    some = [plain | finding("runs/wide-s1", 1000) | {"evidence": [], "reference": None, "tries": [], "new": True}]
+    served.bench.watcher.health = Health({"findings": some, "since": ""}, "done")
+    wide, narrow = served.key("wide"), served.key("narrow")
+    for query in (f"g={wide}", f"g={wide}&g={narrow}", "r=runs/wide-s1"):
+        answer = served.get(f"/findings?{query}")
+        assert answer.status_code == 200
+        assert "made-up" in answer.text
+    assert "made-up" not in served.get("/findings?r=runs/wide-s0").text
+    assert "made-up" not in served.get(f"/findings?g={narrow}").text
+
+
 @pytest.mark.parametrize("name", ["grid", "body", "folded", "each_run", "finding_head", "outcome_line", "run_again"])
 def test_report_and_dashboard_have_these_from_one_file(name: str) -> None:
     """One template for what both show: neither has a macro of its own for it."""

@@ -66,7 +66,7 @@ def main(words: Sequence[str]) -> int:
     folder = args.folder()
     if args.dry_run:
         experiment.check_cells(plan, folder)
-        print(outline(plan, folder))
+        print(outline(plan, folder, args.replicate))
         return 0
     require(not (args.queue and args.only), "`--queue` adds all runs that are missing; leave --only out")
     require(not (args.on and args.only), "`--only` makes one run on this machine; leave --on out")
@@ -165,12 +165,15 @@ def carry_out(args: ExperimentArgs, one: Part) -> Result:
     return done
 
 
-def outline(plan: experiment.Experiment, folder: Path) -> str:
+def outline(plan: experiment.Experiment, folder: Path, again: bool = False) -> str:
     """What --dry-run says: the question, the runs, where they go."""
     many = len(plan.variants) * len(plan.seeds)
     size = f"{len(plan.variants)} variants x {len(plan.seeds)} seeds = {many} runs, compared by {by(plan)}"
     program = [f"  each by: {shlex.join(plan.command)}"] if plan.command else []
     lines = [plan.question, f"  {size}", f"  variants: {', '.join(plan.variants)}", *program, f"  into {folder}"]
+    if again:
+        fresh = experiment.fresh(plan).seeds
+        lines.append(f"  once more on seeds {', '.join(map(str, fresh))}, into {experiment.folder_of(folder)}")
     end = "  nothing was run or written; without --dry-run the cost is told and asked for"
     return "\n".join(map(printable, [*lines, end]))
 

@@ -149,6 +149,8 @@ def _called(metric: str) -> str:
     """What stands before the numbers: nothing before a return of evaluations, which is what one expects."""
     if metric.startswith("return/mean"):
         return "training return "
+    if metric.startswith("eval/success"):
+        return "success rate "
     if metric.startswith("foreign/"):
         return f"{metric.removeprefix('foreign/')} "  # as its tool calls it
     return f"{metric} " if metric in RETURNS and metric not in glossary.RETURNS else ""

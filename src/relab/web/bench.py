@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
 from relab.base.documents import Document
+from relab.formats.read.source import Source
 from relab.runs.seeds import SeedGroup
 from relab.web import cards, render
 from relab.web.desk import Desk
 from relab.web.live import Live
-from relab.web.shelf import Shelf
+from relab.web.shelf import Shelf, stamp_of
 from relab.web.undo import Undo
 from relab.web.watching import Watcher
 from relab.web.webhook import Webhook
@@ -34,9 +37,20 @@ class Bench:
     desk: Desk = field(default_factory=Desk)
     undo: Undo = field(default_factory=Undo)
     watcher: Watcher = field(init=False)
+    _answers: dict[str, tuple[Any, Future[Any]]] = field(default_factory=dict)
+    _lock: Lock = field(default_factory=Lock)
 
     def __post_init__(self) -> None:
         self.watcher = Watcher(self.shelf, self.live, self.desk, self.webhook)
+
+    def once(self, question: Callable[..., Any], sources: Sequence[Source], *files: Path) -> Future[Any]:
+        """What the desk says about these runs; asked again only when a file of theirs, or one of these, has changed."""
+        stamp = (tuple(stamp_of(source) for source in sources), tuple(map(_time, files)))
+        with self._lock:
+            known = self._answers.get(question.__name__)
+            if known is None or known[0] != stamp or (known[1].done() and known[1].exception() is not None):
+                known = self._answers[question.__name__] = stamp, self.desk.ask(question, str(self.root), sources)
+        return known[1]
 
     def close(self) -> None:
         self.live.end()
@@ -47,6 +61,13 @@ class Bench:
     def findings_of(self, groups: Sequence[SeedGroup], names: set[str] | None = None) -> list[Document]:
         """What examine said about some groups, or about those of their runs that are named."""
         return cards.of_groups(self.watcher.health.findings, groups, names)
+
+
+def _time(path: Path) -> int:
+    try:
+        return path.stat().st_mtime_ns
+    except OSError:
+        return 0
 
 
 def of(request: Request) -> Bench:

@@ -47,6 +47,10 @@ class Live:
             self._streams.add(stream)
         return stream
 
+    def greet(self, stream: Stream, kind: str, data: Any) -> None:
+        """What a page must know that was made before it listened."""
+        _put(stream, kind, data)
+
     def leave(self, stream: Stream) -> None:
         with self._lock:
             self._streams.discard(stream)

@@ -147,7 +147,9 @@ class Watcher:
         runs = [run for group in groups for run in group.runs if not run.archived]
         if not runs or len(runs) > examining.MOST:
             many = f"{len(runs):,} runs are more than are examined together ({examining.MOST})"
-            self.health = Health(None, "too many" if runs else "nothing", many if runs else "")
+            version = self.health.version + 1
+            self.health = Health(None, "too many" if runs else "nothing", many if runs else "", version)
+            self.live.say("findings", {"version": version, "new": []})
             return
         self._examining = self.desk.ask(examining.examined, str(self.shelf.root), sources(self.shelf, runs))
 

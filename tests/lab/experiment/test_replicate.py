@@ -145,3 +145,11 @@ def test_looks_that_cannot_be_are_an_error_before_anything_runs(
     assert cli.main(["experiment", str(path), "--yes"]) == 64
     assert message in capsys.readouterr().err
     assert not Path("calls.txt").exists()
+
+
+def test_a_dry_run_says_which_seeds_are_fresh(ask: Callable[[float], Path], capsys: pytest.CaptureFixture[str]) -> None:
+    ask(1.0)
+    assert cli.main(["experiment", "gain.yaml", "--replicate", "--dry-run"]) == 0
+    said = "once more on seeds 10000, 10001, 10002, 10003, 10004, into experiments/gain-replicate"
+    assert said in capsys.readouterr().out
+    assert not Path("calls.txt").exists()

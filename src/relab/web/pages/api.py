@@ -119,7 +119,9 @@ def cards_of(bench: Bench, params: QueryParams) -> list[Document]:
 
 def findings(request: Request) -> Response:
     """The cards alone, for a page that is open when they change."""
-    return benches.html(request, "findings.html", findings=cards_of(benches.of(request), request.query_params))
+    several = len(request.query_params.getlist("g")) > 1
+    cards = cards_of(benches.of(request), request.query_params)
+    return benches.html(request, "findings.html", findings=cards, where=several)
 
 
 async def stream(request: Request) -> Response:
@@ -132,5 +134,6 @@ async def stream(request: Request) -> Response:
     joined = bench.live.join(names)
     if joined is None:
         return PlainTextResponse("as many pages listen as may; close one", 503, {"Retry-After": "10"})
+    bench.live.greet(joined, "findings", {"version": bench.watcher.health.version, "new": []})
     return StreamingResponse(live.events(bench.live, joined), media_type="text/event-stream",
                              headers={"X-Accel-Buffering": "no"})  # fmt: skip

@@ -219,7 +219,9 @@ def held_against(run: Run) -> str:
 def settings(run: Run) -> list[Setting]:
     """Every setting with its origin, those that differ from the parent (else from relab's preset) first."""
     flat, base = flatten(run.history.config), base_of(run.history)
-    changes = {change.key: change for change in diff(base.settings, run.history.config)} if base is not None else {}
+    every = diff(base.settings, run.history.config) if base is not None else []
+    unknown = base is not None and base.kind == "preset"  # of a record that is older than a setting, nothing is known
+    changes = {change.key: change for change in every if not (unknown and change.key not in flat)}
     keys = [*dict.fromkeys([*changes, *flat])]
     made = []
     for key in keys:

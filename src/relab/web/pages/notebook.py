@@ -124,7 +124,8 @@ async def more(request: Request) -> Response:
     logs = [str(path) for path in logs_of(bench.root)]
     decided = remembered.read(bench.root).decided
     few = bool(made) and len(made) <= examining.MOST
-    advice = await asyncio.wrap_future(bench.desk.ask(advising.advice, str(bench.root), made)) if few else []
+    files = [Path(each) for each in logs]
+    advice = await asyncio.wrap_future(bench.once(advising.advice, made, *files)) if few else []
     stale = await asyncio.wrap_future(bench.desk.ask(advising.stale, str(bench.root), logs)) if logs else []
     waiting = [each for each in advice if each["id"] not in decided]
     last = [*reversed(decided.values())][:DECIDED]

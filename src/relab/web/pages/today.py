@@ -25,6 +25,7 @@ from relab.runs.seeds import SeedGroup
 from relab.web import advising, cards, examining, machine, remembered, render
 from relab.web import bench as benches
 from relab.web.bench import Bench
+from relab.web.pages import notebook
 from relab.web.watching import sources
 
 DAY_S, SHOWN = 86_400.0, 30
@@ -154,14 +155,13 @@ async def more(request: Request) -> Response:
         return HTMLResponse("")
     seen = remembered.read(bench.root)
     pairs, advice = await asyncio.gather(
-        asyncio.wrap_future(bench.desk.ask(advising.apart, str(bench.root), made)),
-        asyncio.wrap_future(bench.desk.ask(advising.advice, str(bench.root), made)),
+        asyncio.wrap_future(bench.once(advising.apart, made)),
+        asyncio.wrap_future(bench.once(advising.advice, made, *notebook.logs_of(bench.root))),
     )
-    for pair in pairs:
-        pair["new"] = key_of(pair) not in seen.apart and bool(seen.at)
-        pair["address"] = compared_at(bench, pair)
+    shown = [pair | {"new": key_of(pair) not in seen.apart and bool(seen.at), "address": compared_at(bench, pair)}
+             for pair in pairs[:20]]  # fmt: skip
     waiting = [each for each in advice if each["id"] and each["id"] not in seen.decided]
-    return HTMLResponse(render.page("today_more.html", pairs=pairs[:20], proposals=waiting))
+    return HTMLResponse(render.page("today_more.html", pairs=shown, proposals=waiting))
 
 
 def compared_at(bench: Bench, pair: Document) -> str:
@@ -187,7 +187,7 @@ def mark_seen(bench: Bench, body: Document) -> str:
     seen = remembered.read(bench.root)
     if made and len(made) <= examining.MOST:
         seen.at = bench.desk.ask(examining.seen, str(bench.root), made).result()
-        seen.apart = [key_of(pair) for pair in bench.desk.ask(advising.apart, str(bench.root), made).result()]
+        seen.apart = [key_of(pair) for pair in bench.once(advising.apart, made).result()]
         bench.watcher.again()
     remembered.write(bench.root, seen)
     return "what is shown counts as seen"

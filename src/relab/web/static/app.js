@@ -3,6 +3,7 @@
 const relab = (window.relab = { listeners: {}, keys: {} });
 const $ = (selector, within = document) => within.querySelector(selector);
 const $$ = (selector, within = document) => [...within.querySelectorAll(selector)];
+relab.findings = Number(document.documentElement.dataset.findings);  // the version that this page was made with
 relab.colours = document.documentElement.dataset.colours.split(" ");
 
 // ---- Messages and actions
@@ -77,7 +78,12 @@ relab.listen = (query = "") => {
   stream.onopen = () => { light.className = "live on"; light.title = "live: changes appear by themselves"; };
   stream.onerror = () => { light.className = "live off"; light.title = "the server does not answer; trying again"; };
   for (const kind of ["rows", "runs", "findings", "trouble"])
-    stream.addEventListener(kind, (event) => (relab.listeners[kind] || []).forEach((each) => each(JSON.parse(event.data))));
+    stream.addEventListener(kind, (event) => {
+      const news = JSON.parse(event.data);
+      if (kind === "findings" && news.version === relab.findings) return;  // the page has them already
+      if (kind === "findings") relab.findings = news.version;
+      (relab.listeners[kind] || []).forEach((each) => each(news));
+    });
 };
 // A browser opens six connections to a server, and each stream holds one: a tab that nobody sees lets go of its own after
 // a while, unless its bell is on, and catches up when it is seen again.

@@ -29,7 +29,7 @@
   let late = null;
   const again = () => { clearTimeout(late); late = setTimeout(async () => {
     const answer = await fetch(location.href), fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
-    for (const selector of [".three > .card:first-child", "#findings", ".title.day .answer"]) {
+    for (const selector of ["#ended", "#findings", ".title.day .answer"]) {
       const now = $(selector), next = $(selector, fresh);
       if (now && next && now.innerHTML !== next.innerHTML) now.replaceWith(next);
     }
