@@ -108,7 +108,7 @@ class RayNodes:
         from ray._raylet import GcsClientOptions
 
         state = GlobalState()
-        state._initialize_global_state(GcsClientOptions.create(self.address, None, False, False))
+        state._initialize_global_state(GcsClientOptions.create(self.address, None, True, False))
         return [node for node in state.node_table() if node["Alive"]]
 
     @property

@@ -561,3 +561,9 @@ def test_a_mean_of_the_last_evaluations_says_how_many_there_are(tmp_path, capsys
 def test_what_relab_notes_of_itself_cuts_no_run_into_parts():
     events = [{"kind": "profile", "step": 1024, "folder": "profile"}, {"kind": "stage", "step": 2048}]
     assert phases.kinds([SimpleNamespace(history=SimpleNamespace(events=events))]) == ["stage"]  # type: ignore[list-item]
+
+
+def test_a_level_that_nobody_reached_tells_nothing_apart(two, capsys):
+    text = printed(capsys, two, "--at", "first_step_reaching", "--level", 9000)
+    assert "no run of either reached it" in text
+    assert "no seed differs" not in text

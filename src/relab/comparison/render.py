@@ -283,6 +283,8 @@ def _explored(pair: Pair) -> str:
     if min(x.n) < LEAST:
         return (f"exploratory: {short(pair.b)} against {short(pair.a)}: {_signed(x.delta)}, too few seeds to tell"
                 f" ({x.n[1]} and {x.n[0]}; no verdict under {LEAST}){seeds}")  # fmt: skip
+    if x.reason == "unreached":
+        return f"exploratory: {short(pair.b)} against {short(pair.a)}: no run of either reached it: nothing to tell"
     if not (math.isfinite(x.low) and math.isfinite(x.high)):
         return (f"exploratory: {short(pair.b)} against {short(pair.a)}: {_signed(x.delta)}, no interval: no seed"
                 f" differs{seeds}")  # fmt: skip

@@ -287,6 +287,8 @@ def test_a_slip_is_told_with_its_key(values: object, said: str) -> None:
 def test_the_command_line_counts_more_than_the_file() -> None:
     assert where.of({"on": "slurm", "cores": 2}, "ray:1.2.3.4:6379").address == "1.2.3.4:6379"
     assert where.of("slurm").to_dict() == {"on": "slurm"}
+    for values, on in (({"partition": "short"}, "slurm"), ({"shared": False}, "ray")):  # a file that names no engine
+        assert where.of(where.of(values).to_dict(), on).on == on
     assert engines.of(Where(), Path()) is None
 
 

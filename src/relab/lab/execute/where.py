@@ -82,6 +82,7 @@ def of(values: Any, on: str | None = None, at_once: int | None = None) -> Where:
 
 
 def checked(where: Where) -> Where:
+    """What an engine has no use for is an error; not for runs that stay here: the same file goes elsewhere too."""
     names = " or ".join((*ENGINES[:1], "ray[:address]", *ENGINES[2:]))
     require(where.engine in ENGINES, f"`--on` must be {names}, but is {where.on!r}")
     require(where.address is None or where.engine == "ray", f"only Ray has an address, but `--on` is {where.on!r}")
@@ -93,9 +94,10 @@ def checked(where: Where) -> Where:
         require(value is None or value > 0, f"`execute.{key}` must be above 0, but is {value}")
     require(where.gpus >= 0, f"`execute.gpus` must not be negative, but is {where.gpus}")
     odd = [key for key in OF_SLURM if getattr(where, key)]
-    require(where.engine == "slurm" or not odd, f"`execute.{odd[0] if odd else ''}` is for Slurm, but the runs go to"
+    fits = where.engine in ("slurm", "local") or not odd
+    require(fits, f"`execute.{odd[0] if odd else ''}` is for Slurm, but the runs go to"
                                                 f" {where.engine}")  # fmt: skip
-    require(where.shared or where.engine == "ray", "`execute.shared: false` is for Ray, but the runs go to"
+    require(where.shared or where.engine in ("ray", "local"), "`execute.shared: false` is for Ray, but the runs go to"
             f" {where.engine}; Slurm's jobs and their submitter need a folder that all machines see")  # fmt: skip
     lost = [key for key in ("scratch", "files") if getattr(where, key) and where.shared]
     require(not lost, f"`execute.{lost[0] if lost else ''}` goes with `shared: false`")
