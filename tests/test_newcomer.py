@@ -262,3 +262,16 @@ def test_python_says_each_thing_once_and_seeds_in_their_order(tmp_path):
     assert re.findall(r"(\d+): ", repr(runs).splitlines()[1]) == ["1", "2", "10", "11", "12"]
     lines = [line.strip() for line in repr(relab.compare(tmp_path)).splitlines()]
     assert len(lines) == len(set(lines)) > 1
+
+
+def test_next_does_not_deny_a_setting_that_the_log_holds(tmp_path, capsys):
+    """A plateau below the known level may be mended by `lr` either way: no change follows, but `lr` is in the log."""
+    rng = np.random.default_rng(0)
+    rows = [f"{2048 * i},{min(20 + 6 * i, 150) + rng.normal(0, 8):.2f}" for i in range(1, 98)]
+    (tmp_path / "log.csv").write_text("\n".join(["global_step,reward", *rows, ""]))
+    settings = {"env": "CartPole-v1", "algo": "ppo", "seed": 0, "learning_rate": 3e-4, "total_timesteps": 200_000}
+    (tmp_path / "config.json").write_text(json.dumps(settings))
+    assert main(["next", str(tmp_path)]) == 0
+    text = capsys.readouterr().out
+    assert "below-known-level" in text
+    assert "does not hold a setting" not in text

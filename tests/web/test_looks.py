@@ -46,6 +46,7 @@ def test_groups_of_one_figure_have_different_colours(tmp_path: Path, shelf_of: C
 def test_colours_that_cannot_be_remembered_are_given_anew(tmp_path: Path, served: Served) -> None:
     from relab.web.remembered import file_of, folder_of
 
+    served.bench.shelf.every()
     file = folder_of("colours") / file_of(served.root)
     file.write_text('{"schema": 1, "places": {"a": 99, "b": "red", "c": 3}}')
     assert Colours(served.root).places == {"c": 3}
@@ -149,3 +150,24 @@ def test_colours_of_pages_are_those_of_the_report(served: Served) -> None:
     assert shared in served.get(render.asset("palette.css")).text
     assert "--ink:" not in (render.STATIC / "style.css").read_text()
     assert '{% include "colours.css" %}' in (report.TEMPLATES / "report.html").read_text()
+
+
+def test_a_film_that_is_too_large_is_not_served(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = served.root / "runs" / "wide-s0" / "media"
+    folder.mkdir()
+    (folder / "step-000000001000-det-seed-0.mp4").write_bytes(b"x" * 100)
+    address = "/media?r=runs/wide-s0&file=step-000000001000-det-seed-0.mp4"
+    assert served.get(address).status_code == 200
+    monkeypatch.setattr("relab.web.films.LARGEST", 99)
+    assert served.get(address).status_code == 404
+
+
+def test_a_setting_younger_than_the_record_is_not_called_different(served: Served) -> None:
+    """A record of an older relab lacks it; that says nothing about how the run was made."""
+    from relab.web.pages.group import settings
+
+    (run, *_) = served.bench.shelf.loaded(served.bench.shelf.group(served.key("wide"))).runs
+    run.history.config["algo"].pop("gamma")
+    rows = {row.key: row for row in settings(run)}
+    assert "algo.gamma" not in rows
+    assert rows["algo.lr"].differs

@@ -270,7 +270,8 @@ class Search:
             return "the log holds no settings, so that none can be changed for what was found"
         finding = next((f for f in self.report.main if f.suggest), None)
         rule = all_rules().get(finding.slug) if finding else None
-        if finding is not None and rule is not None and rule.mends:
+        held = set(rule.mends) & set(settings) if rule is not None else set()
+        if finding is not None and rule is not None and rule.mends and not held:
             ways = in_words(rule.mends).replace("algo.", "")
             return f"the log does not hold a setting that mends {finding.slug} ({ways}), of what was found"
         return "no setting is known to mend what was found"
