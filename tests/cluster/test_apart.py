@@ -87,6 +87,6 @@ def test_a_watcher_stops_a_run_by_what_came_home(place: Path, nodes: RayNodes) -
 
 def test_a_shared_folder_that_is_none_is_told(place: Path, nodes: RayNodes) -> None:
     folder = place / "w"
-    out = finish(experiment(folder, f"ray:{nodes.address}"), folder, 2)
+    out = finish(experiment(folder, f"ray:{nodes.address}"), folder, 64)
     assert "does not see" in out
     assert "shared: false" in out

@@ -13,6 +13,7 @@ import sys
 import time
 from collections.abc import Collection
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -257,6 +258,24 @@ def test_a_folder_that_the_other_end_cannot_write_is_an_error(tmp_path: Path) ->
 def test_a_folder_that_the_other_end_does_not_see_is_an_error_with_both_ways_out(tmp_path: Path) -> None:
     with pytest.raises(EngineError, match=r"does not see \S+/nowhere: put it on a file system .*shared: false"):
         node.carry_out(str(tmp_path / "nowhere" / "engine"), ["run-0.1"])
+
+
+class TaskError(Exception):
+    cause = EngineError("box does not see /home/q: put it on a file system that all machines share")
+
+
+def test_what_a_ray_worker_cannot_do_ends_the_call_and_is_not_waited_for(tmp_path: Path) -> None:
+    """A task that raised would be taken for a lost machine, three times, or for an engine that is silent."""
+
+    def get(task: object) -> None:
+        raise TaskError
+
+    border = ray_border.RayBorder.__new__(ray_border.RayBorder)
+    errors = SimpleNamespace(RayTaskError=TaskError, TaskCancelledError=KeyError, RayError=OSError)
+    border.ray = SimpleNamespace(get=get, exceptions=errors)
+    border.tasks, border.desks = {"ray-1": "task"}, {}
+    with pytest.raises(ConfigError, match="box does not see /home/q"):
+        border._settle("ray-1", "task")
 
 
 # ---- What was said

@@ -15,6 +15,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from relab.config.base import ConfigError
 from relab.lab.execute import parcels, ray_post
 from relab.lab.execute.cluster import JobState
 from relab.lab.execute.desk import Desk
@@ -89,8 +90,10 @@ class RayBorder:
             if isinstance(error.cause, self.ray.exceptions.TaskCancelledError):  # by us
                 return
             if isinstance(error.cause, EngineError):
-                raise EngineError(str(error.cause)) from None
-            raise EngineError(f"{job} failed on its machine before it began: {error.cause!r:.300}") from None
+                raise ConfigError(
+                    str(error.cause)
+                ) from None  # no engine that is silent for a while: nothing will mend it
+            raise ConfigError(f"{job} failed on its machine before it began: {error.cause!r:.300}") from None
         except self.ray.exceptions.RayError:  # lost with its worker, node or head
             pass
 
