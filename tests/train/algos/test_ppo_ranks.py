@@ -243,3 +243,18 @@ def test_a_rank_that_is_killed_is_told_in_one_line(tmp_path: Path) -> None:
     assert f"rank 1 of 2 (process {rank}) was killed by signal 9" in out
     assert "Traceback" not in out
     assert json.loads((tmp_path / "x/runs/r/meta.json").read_text())["status"] == "failed"
+
+
+@pytest.mark.slow
+def test_ctrl_c_while_ranks_start_is_no_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A terminal sends it to every process of the run, also to a rank that still imports."""
+    (tmp_path / "temporary").mkdir()
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "temporary"))
+    run = train(tmp_path / "x", *WORDS)
+    (rank,) = wait_for(lambda: ranks_of(run.pid))
+    for process in (rank, run.pid):
+        os.kill(process, signal.SIGINT)
+    out, _ = run.communicate(timeout=120)
+    assert "Traceback" not in out
+    assert json.loads((tmp_path / "x/runs/r/meta.json").read_text())["status"] == "interrupted"
+    assert not list((tmp_path / "temporary").glob("relab-ranks-*"))

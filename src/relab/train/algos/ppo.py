@@ -201,7 +201,7 @@ def call_ranks(s: State) -> None:
 
         assert s.setup is not None
         s.team = ppo_ranks.begin(s, s.setup)
-    s.team.say(True)
+    s.team.go_on()
 
 
 def collect(s: State) -> None:

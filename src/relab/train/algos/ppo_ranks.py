@@ -22,6 +22,7 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from multiprocessing import resource_tracker
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -163,9 +164,10 @@ class Team:
 
     # ---- Commands of rank 0
 
-    def say(self, go_on: bool) -> None:
+    def go_on(self) -> None:
+        """The others begin an iteration, as this one does."""
         with self.talking():
-            dist.broadcast_object_list([go_on], src=0)
+            dist.broadcast(torch.zeros(1), src=0)
 
     @contextlib.contextmanager
     def talking(self) -> Iterator[None]:
@@ -185,16 +187,16 @@ class Team:
 
     def close(self) -> None:
         """End the other ranks, whatever they do."""
-        with contextlib.suppress(EnvError):
-            self.say(False)
-        for worker in self.workers:
-            worker.join(PATIENCE_S)
-            for end in (worker.terminate, worker.kill):
-                if worker.is_alive():
-                    end()
-                    worker.join(PATIENCE_S)
+        end(self.workers, self.place)
         dist.destroy_process_group()
-        shutil.rmtree(self.place, ignore_errors=True)
+
+
+def end(workers: list[Any], place: str) -> None:
+    """Nothing of theirs is kept, so they are not asked: one that hangs would never answer."""
+    for worker in workers:
+        worker.kill()
+        worker.join(PATIENCE_S)
+    shutil.rmtree(place, ignore_errors=True)
 
 
 def digest(flat: Tensor) -> bytes:
@@ -242,20 +244,38 @@ def begin(s: Any, setup: Setup) -> Team:
     bare = replace(setup, env=None, data=type(setup.data)())  # type: ignore[arg-type]
     order = Order(bare, (type(setup.env), setup.env.params), size, place)  # type: ignore[attr-defined]
     spawn = multiprocessing.get_context("spawn")
-    workers, lines = [], []
-    for rank in range(1, size):
-        ours, theirs = spawn.Pipe()
-        work = leash.Leash(), serve, order, rank, theirs
-        worker = spawn.Process(target=leash.call, args=work, name=f"rank-{rank}", daemon=True)
-        with processes.safe_path():
-            worker.start()
-        theirs.close()
-        workers.append(worker)
-        lines.append(ours)
-    for rank, (worker, line) in enumerate(zip(workers, lines), 1):
-        hand_over(rank, size, worker, line, s.to_tree())
-    meet(order, 0)
+    workers: list[Any] = []
+    lines = []
+    try:
+        for rank in range(1, size):
+            ours, theirs = spawn.Pipe()
+            work = leash.Leash(), serve, order, rank, theirs
+            workers.append(spawn.Process(target=leash.call, args=work, name=f"rank-{rank}", daemon=True))
+            with processes.safe_path(), deaf():
+                workers[-1].start()
+            theirs.close()
+            lines.append(ours)
+        for rank, (worker, line) in enumerate(zip(workers, lines), 1):
+            hand_over(rank, size, worker, line, s.to_tree())
+        meet(order, 0)
+    except BaseException:
+        end([worker for worker in workers if worker.pid], place)
+        raise
     return Team(s, 0, size, workers, place)
+
+
+@contextlib.contextmanager
+def deaf() -> Iterator[None]:
+    """Who is started here never hears Ctrl-C and SIGTERM, which reach a whole group of processes: rank 0 decides.
+
+    A child inherits what is blocked; this process hears of it when it is over.
+    """
+    resource_tracker.ensure_running()  # what starts it lifts every block
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT, signal.SIGTERM))
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def hand_over(rank: int, size: int, worker: Any, line: Any, tree: Tree) -> None:
@@ -289,9 +309,7 @@ def meet(order: Order, rank: int) -> None:
 
 
 def serve(order: Order, rank: int, line: Any) -> None:
-    """Iterate as often as rank 0 does."""
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, signal.SIG_IGN)  # they reach the whole group: rank 0 decides
+    """Iterate as often as rank 0 does, until it ends this process."""
     ppo = registry.algo_module(order.setup.cfg.name)
     kind, params = order.env
     setup = replace(order.setup, env=kind(params), device=device.of_rank(order.setup.device, rank))
@@ -302,10 +320,7 @@ def serve(order: Order, rank: int, line: Any) -> None:
     s.load(tree)
     meet(order, rank)
     s.team = Team(s, rank, order.size)
-    word: list[Any] = [None]
     while True:
-        dist.broadcast_object_list(word, src=0)
-        if not word[0]:
-            return
+        dist.broadcast(torch.zeros(1), src=0)
         ppo.collect(s)
         ppo.update(s)
