@@ -207,7 +207,7 @@ def test_a_parent_twice_is_one_too_many(here, capsys):
         ({"diff": {"algo.lr": {"to": 0.003}}}, "`diff` must hold"),
         ({"diff": {"algo.lr": {"from": 0.3, "to": 0.003, "or": 1}}}, "`diff` must hold"),
         ({"diff": {"algo.lr": {"from": 0.3, "to": 0.3}}}, "nothing would change"),
-        ({"diff": {"algo.lr": {"from": "0.3", "to": 0.003}}}, "must be '0.3' in the parent"),
+        ({"diff": {"algo.lr": {"from": "0.4", "to": 0.003}}}, "must be '0.4' in the parent"),
         ({"diff": {"algo.lr": {"from": 0.3, "to": "fast"}}}, "algo.lr"),
         ({"diff": {"algo.lr": {"from": 0.3, "to": -1.0}}}, "lr"),
         ({"diff": {"algo.nothing": {"from": 1, "to": 2}}}, "no setting of the parent"),
