@@ -16,7 +16,7 @@ from relab.formats.read import find
 from relab.formats.read.hints import Hints
 from relab.formats.read.source import Source
 from relab.formats.read.unread import Unread
-from relab.health import beside, chain, engine
+from relab.health import chain, engine
 from relab.health.advice import agree
 from relab.health.estimates import clear
 from relab.health.mute import read_mutes
@@ -130,7 +130,6 @@ def examine_loaded(
         report.not_checked += gone
     _advise(views, answers, list(known.values()))
     report.findings = [finding for fired in answers for finding in fired]
-    beside.control(report.findings, len(views))
     active = [rule for slug, rule in known.items() if slug not in mutes.everywhere]
     fired, gone = engine.ask_groups(active, report.groups)
     report.findings = chain.ordered(report.findings + fired)

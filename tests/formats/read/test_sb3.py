@@ -80,7 +80,8 @@ def test_a_config_beside_the_files_is_read_and_the_model_counts_more(tmp_path):
     history = read(tmp_path)
     assert history.config["algo"] | {"clip": 0} == {"name": "ppo", "lr": 0.5, "steps": 64, "clip": 0}
     assert (history.meta["seed"], history.meta["spec"]["env"]) == (7, "CartPole-v1")
-    assert history.config["foreign"]["note"] == "mine" and not history.problems
+    assert history.config["foreign"]["note"] == "mine"
+    assert not history.problems
     for model in PPO.glob("*.zip"):
         shutil.copy(model, tmp_path)
     assert read(tmp_path).config["algo"]["lr"] == read(PPO).config["algo"]["lr"]
