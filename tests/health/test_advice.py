@@ -12,8 +12,9 @@ from relab.advise.propose import propose
 from relab.cli import main
 from relab.health.advice import agree, directions
 from relab.health.examine import examine
+from relab.health.mend import ANY, UP
 from relab.health.remedy import Remedy, known_values
-from relab.health.rule import Finding
+from relab.health.rule import Finding, all_rules
 from relab.health.view import View
 from relab.record.history import History
 from where import histories
@@ -41,6 +42,17 @@ def test_of_two_that_go_against_each_other_the_more_important_counts():
     agree([low, high])
     assert low.suggest == ["mend warned first"]
     assert high.suggest == ["lower `lr` or `epochs`"]
+
+
+@pytest.mark.parametrize("rule", all_rules().values(), ids=lambda rule: rule.slug)
+def test_what_a_rule_says_to_try_is_what_mends_it(rule):
+    said = directions([rule.parts.get("Try", "")])
+    ways = {key.rpartition(".")[2]: way for key, way in rule.mends.items() if way != ANY}
+    assert not [key for key in said.keys() & ways.keys() if said[key] != ways[key]]
+
+
+def test_rows_that_leave_the_clip_range_ask_for_no_narrower_one():
+    assert all_rules()["clip-share-high"].mends["algo.clip"] == UP
 
 
 @pytest.fixture(scope="module")

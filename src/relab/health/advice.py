@@ -77,7 +77,8 @@ def _of_text(text: str) -> list[tuple[str, int]]:
     """The verb of a clause holds for every key of it."""
     ways = []
     for clause in CLAUSE.split(text):
-        down, up = bool(DOWN.search(clause)), bool(UP.search(clause))
+        words = KEY.sub("", clause)  # a key may be called `cut`
+        down, up = bool(DOWN.search(words)), bool(UP.search(words))
         if down != up:
             ways += [(key.rpartition(".")[2], -1 if down else 1) for key in KEY.findall(clause)]
     return ways
