@@ -31,3 +31,12 @@ def test_no_difference_says_how_much_was_compared() -> None:
     )
     whole = RunSettings({"algo": {f"k{i}": i for i in range(20)}})
     assert Difference([whole, whole]).alike == "no difference (20 settings compared)"
+
+
+def test_a_seed_that_only_the_names_tell_is_a_difference(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for seed in (0, 1):
+        folder = tmp_path / f"a_seed{seed}"
+        folder.mkdir()
+        (folder / "log.csv").write_text("step,return\n" + "".join(f"{i},{i + seed}\n" for i in range(5)))
+    assert cli.main(["diff", str(tmp_path / "a_seed0"), str(tmp_path / "a_seed1")]) == 0
+    assert capsys.readouterr().out == "seed  0 -> 1\n"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import shutil
 from pathlib import Path
 
@@ -11,8 +12,9 @@ from relab.advise.propose import propose
 from relab.cli import main
 from relab.health.advice import agree, directions
 from relab.health.examine import examine
+from relab.health.mend import ANY, UP
 from relab.health.remedy import Remedy, known_values
-from relab.health.rule import Finding
+from relab.health.rule import Finding, all_rules
 from relab.health.view import View
 from relab.record.history import History
 from where import histories
@@ -34,6 +36,25 @@ def test_what_agrees_stays():
     assert symptom.suggest == ["lower `lr` or `epochs`"]
 
 
+def test_of_two_that_go_against_each_other_the_more_important_counts():
+    low = Finding("x", slug="remark", severity="info", suggest=[{"key": "algo.lr", "from": 0.1, "to": 0.3}])
+    high = Finding("x", slug="warned", severity="warning", suggest=["lower `lr` or `epochs`"])
+    agree([low, high])
+    assert low.suggest == ["mend warned first"]
+    assert high.suggest == ["lower `lr` or `epochs`"]
+
+
+@pytest.mark.parametrize("rule", all_rules().values(), ids=lambda rule: rule.slug)
+def test_what_a_rule_says_to_try_is_what_mends_it(rule):
+    said = directions([rule.parts.get("Try", "")])
+    ways = {key.rpartition(".")[2]: way for key, way in rule.mends.items() if way != ANY}
+    assert not [key for key in said.keys() & ways.keys() if said[key] != ways[key]]
+
+
+def test_rows_that_leave_the_clip_range_ask_for_no_narrower_one():
+    assert all_rules()["clip-share-high"].mends["algo.clip"] == UP
+
+
 @pytest.fixture(scope="module")
 def planted(tmp_path_factory):
     """What is said of every planted fault; each alone in a folder, because `relab next` reads all that lies beside."""
@@ -45,14 +66,10 @@ def planted(tmp_path_factory):
 def test_no_planted_fault_gets_opposite_advice(planted):
     for folder, report in planted.items():
         findings = report.findings
-        for symptom in findings:
-            for cause in (f for f in findings if f.run == symptom.run and f.slug == symptom.explained_by):
-                a, b = directions(cause.suggest), directions(symptom.suggest)
-                assert not [key for key in a.keys() & b.keys() if a[key] != b[key]], (
-                    folder.name,
-                    cause.slug,
-                    symptom.slug,
-                )
+        for one, other in itertools.combinations((f for f in findings if f.run), 2):
+            a, b = directions(one.suggest), directions(other.suggest)
+            opposite = [key for key in a.keys() & b.keys() if a[key] != b[key]]
+            assert one.run != other.run or not opposite, (folder.name, one.slug, other.slug)
 
 
 def test_examine_and_next_name_one_remedy(planted):

@@ -63,16 +63,13 @@ def test_a_remark_about_learning_is_a_warning_in_a_poor_run(returns, severity):
     assert told(cartpole(returns, **{"value/loss": loss}), "value-loss-blow-up") == [severity]
 
 
-def test_a_quarter_of_the_distance_is_enough_in_a_poor_run_and_no_folder_takes_it_back():
+def test_a_quarter_of_the_distance_is_enough_in_a_poor_run():
     kl = np.full(60, 0.5)
     assert asked("outside-healthy-runs", cartpole(SOLVED, **{"policy/kl": kl / 4})) is None
     finding = asked("outside-healthy-runs", cartpole(STUCK, **{"policy/kl": kl}))
     assert isinstance(finding, Finding)
     assert finding.symptom
-    assert finding.tail is None
-    finding.severity = "warning"
-    beside.control([finding], 100)
-    assert finding.severity == "warning"
+    assert finding.severity != "info"
 
 
 # ---- The interval that is printed beside a value

@@ -175,6 +175,7 @@ def test_learning_rates_are_everybodys_business(algo, lr, slug):
 def test_the_smallest_of_several_rates_counts():
     config = {"algo": {"name": "sac"}, "foreign": {"q_lr": 1e-8, "policy_lr": 1e-3}}
     answer = asked("steps-too-small", made({"return/mean": FLAT}, config))
+    assert "steps, each with an update at most, with" in answer.message  # nobody counted the updates
     assert isinstance(answer, Finding)
     assert "q_lr" in answer.message
 

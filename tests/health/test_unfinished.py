@@ -157,15 +157,25 @@ def curve(means, every: int, state: str = "finished", name: str = "run") -> View
 
 
 def test_a_fall_is_told_with_its_peak_and_not_as_a_plateau_since_the_start():
-    view = curve([9.3, 117, 40, 9.3, 9.2, 9.2, 9.3, 9.2], 5000)
+    view = curve([9.3, 117, 100, 80, 80.1, 80, 80.1, 80], 5000)
     view.reference = curve([20, 100, 300, 500, 500, 500, 500, 500], 5000, name="good")
     finding = asked("plateau", view)
     assert finding.onset == 15_000
     assert "was 117 at step 5,000, fell back" in finding.message
     assert "since step 0" not in finding.message
+    late = curve([20, 40, 60.1, 90, 85, 60, 60.1, 60, 60.1, 60], 5000)
+    late.reference = curve([20, 100, 300, *[500] * 7], 5000, name="good")
+    assert "was 90 at step 15,000, fell back, and makes no progress since step 25,000" in asked("plateau", late).message
     still = curve([60.1, 60, 60, 60.1, 60, 60.1, 60, 60], 5000)
     still.reference = view.reference
     assert asked("plateau", still).message.startswith("no progress since step 0: return 60")
+
+
+def test_what_was_learned_and_lost_is_no_plateau():
+    view = curve([36, 60, 80, 160, 300, 468, 200, 9.5, 9.4, 9.4, 9.4, 9.4], 5000)
+    view.reference = curve([20, 100, 300, 500, 500, 500, 500, 500, 500, 500, 500, 500], 5000, name="good")
+    assert isinstance(asked("peak-then-collapse", view), Finding)
+    assert asked("plateau", view) is None
 
 
 @pytest.mark.parametrize("state", ["running", "finished"])

@@ -97,6 +97,16 @@ def test_the_error_after_a_fall_is_that_of_what_came_after_it(rows, fall):
     assert max(errors) < 2
 
 
+def test_a_slow_fall_is_no_noise_of_what_came_after_it():
+    fall, low = [468.0, 441, 432, 365, 304, 284, 208, 124, 57], [9.8, 10.0, 8.6, 9.3, 9.5, 9.6, 9.8, 9.4]
+    values = np.array([*np.linspace(36, 468, 33), *fall, *low])
+    steps = np.arange(1024, 1024 * (len(values) + 1), 1024)
+    columns = {name: Column(steps, values) for name in ("return/mean_100", "return/length")}
+    axes = dict.fromkeys(columns, "env_steps")
+    end = course_of(History(Path("run"), columns=columns, axes=axes)).points[-1]
+    assert end.mean == pytest.approx(9.52, abs=0.01) and end.se < 0.5
+
+
 def test_a_fall_just_before_the_end_still_counts_as_noise():
     """A single low row says nothing of its own noise."""
     values = np.r_[np.random.default_rng(0).normal(300, 34, 19), 9.3]

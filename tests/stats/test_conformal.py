@@ -74,21 +74,3 @@ def test_the_range_leaves_out_what_is_rare():
     assert conformal.healthy_range([1.0, 2.0, 3.0], 0.9) == (1.0, 3.0)  # too few to leave one out
     low, high = conformal.healthy_range(np.arange(199.0), 0.5)
     assert (low, high) == (49.0, 149.0)
-
-
-def test_discoveries_hold_their_rate():
-    """Half of 40 runs are sick and far out: of those named, at most a tenth are healthy on average."""
-    rng = np.random.default_rng(3)
-    shares = []
-    for _ in range(300):
-        known = rng.standard_normal(200)
-        runs = np.concatenate([rng.standard_normal(20), 5 + rng.standard_normal(20)])
-        named = np.array(conformal.discoveries([conformal.tail_above(x, known) for x in runs], rate=0.1))
-        assert named[20:].mean() > 0.7
-        shares.append(named[:20].sum() / max(named.sum(), 1))
-    assert np.mean(shares) <= 0.1
-
-
-def test_no_discovery_among_none():
-    assert conformal.discoveries([]) == []
-    assert conformal.discoveries([0.5, 0.6], rate=0.1) == [False, False]

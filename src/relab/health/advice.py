@@ -1,6 +1,7 @@
 """Do two findings of one run advise opposite changes of a setting? Then what mends the cause counts.
 
-A symptom's own advice is for runs in which nothing else is wrong: with a cause at hand it may point the other way.
+A symptom's own advice is for runs in which nothing else is wrong: with a cause at hand it may point the other way. Of
+two that do not explain each other the more important one counts.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from relab.base.documents import Document
 from relab.base.numbers import is_number
+from relab.health.chain import ordered
 
 if TYPE_CHECKING:
     from relab.health.rule import Finding
@@ -22,8 +24,16 @@ CLAUSE = re.compile(r"[;,.:]\s")
 
 
 def agree(findings: Sequence[Finding]) -> None:
-    """A finding whose advice goes against that of the one that explains it, directly or not, points to that one; and so
-    does one that would change a setting where a fault that no setting mends explains it."""
+    """A finding whose advice goes against that of the one that explains it, directly or not, or that stands before it,
+    points to that one; and so does one that would change a setting where a fault that no setting mends explains it."""
+    _with_causes(findings)
+    for place, finding in enumerate(ranked := ordered(findings)):
+        first = next((f for f in ranked[:place] if _opposite(directions(f.suggest), directions(finding.suggest))), None)
+        if first is not None:
+            finding.suggest, finding.remedy = [f"mend {first.slug} first"], None
+
+
+def _with_causes(findings: Sequence[Finding]) -> None:
     by_slug = {finding.slug: finding for finding in findings}
     for symptom in findings:
         cause = by_slug.get(symptom.explained_by or "")
@@ -67,7 +77,8 @@ def _of_text(text: str) -> list[tuple[str, int]]:
     """The verb of a clause holds for every key of it."""
     ways = []
     for clause in CLAUSE.split(text):
-        down, up = bool(DOWN.search(clause)), bool(UP.search(clause))
+        words = KEY.sub("", clause)  # a key may be called `cut`
+        down, up = bool(DOWN.search(words)), bool(UP.search(words))
         if down != up:
             ways += [(key.rpartition(".")[2], -1 if down else 1) for key in KEY.findall(clause)]
     return ways

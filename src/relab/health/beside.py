@@ -2,7 +2,7 @@
 
 A laboratory prints each value beside the interval of healthy people: so does a finding whose first evidence is a metric
 that the table of healthy runs has. A finding that only says "outside of healthy runs" gives way to a rule that names
-the mechanism of the same metric, and over many runs only as many of them stay warnings as keeps false alarms rare.
+the mechanism of the same metric.
 """
 
 from __future__ import annotations
@@ -15,9 +15,7 @@ from relab.health.features import CHOSEN, METRICS, Key, in_own_units
 from relab.health.outcome import poor
 from relab.health.rule import Finding, HealthyRange, Missing
 from relab.health.view import View
-from relab.stats import conformal
 
-FALSE = 0.1  # of the runs that are called strange, at most, on average over folders
 THIRDS = ("first", "middle", "last")
 
 
@@ -84,15 +82,3 @@ def give_way(findings: Sequence[Finding]) -> list[Finding]:
     loud = [f for f in findings if not f.symptom and f.status == "fired" and f.severity in ("warning", "error")]
     metrics = {each.metric for f in loud for each in f.evidence}
     return [f for f in findings if not f.symptom or not all(each.metric in metrics for each in f.evidence)]
-
-
-def control(findings: Sequence[Finding], runs: int) -> None:
-    """Over a folder of runs: strange ones that are as many as healthy ones would give by luck are remarks.
-
-    Those of runs that have not learned carry no tail: that something is wrong with them is known without it.
-    """
-    strange = [f for f in findings if f.tail is not None]
-    tails = [float(f.tail or 0.0) for f in strange] + [1.0] * (runs - len(strange))
-    for finding, named in zip(strange, conformal.discoveries(tails, FALSE)):
-        if not named and finding.severity == "warning":
-            finding.severity, finding.confidence = "info", "low"

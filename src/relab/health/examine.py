@@ -16,7 +16,7 @@ from relab.formats.read import find
 from relab.formats.read.hints import Hints
 from relab.formats.read.source import Source
 from relab.formats.read.unread import Unread
-from relab.health import beside, chain, engine
+from relab.health import chain, engine
 from relab.health.advice import agree
 from relab.health.estimates import clear
 from relab.health.mute import read_mutes
@@ -130,7 +130,6 @@ def examine_loaded(
         report.not_checked += gone
     _advise(views, answers, list(known.values()))
     report.findings = [finding for fired in answers for finding in fired]
-    beside.control(report.findings, len(views))
     active = [rule for slug, rule in known.items() if slug not in mutes.everywhere]
     fired, gone = engine.ask_groups(active, report.groups)
     report.findings = chain.ordered(report.findings + fired)
@@ -148,7 +147,7 @@ def _advise(views: list[View], answers: list[list[Finding]], rules: list[Rule]) 
             other.suspect = _doubtful(engine.ask_run(rules, other)[0])
     best = _best_of_each_config(views)
     for view, fired in zip(views, answers):
-        prescribe(fired, view, _better(view, best))
+        prescribe(fired, view, _better(view, best), _well(view, best) if fired else ())
         agree(fired)
 
 
@@ -242,6 +241,11 @@ def _better(view: View, best: Best) -> View | None:
     """The run whose settings a finding may be mended with: it ends higher by more than two standard errors."""
     rival = _best_rival(view, best)
     return rival if rival is not None and worse(view, rival) and as_long(view, rival) else None
+
+
+def _well(view: View, best: Best) -> list[View]:
+    """The best run of each config on the same task, the run's own config included, that ends clearly higher."""
+    return [other for other in best.get(task_of(view), {}).values() if worse(view, other) and as_long(view, other)]
 
 
 def task_of(view: View) -> str:

@@ -60,13 +60,13 @@ def _fits(value: Any) -> Any:
     return float(value) if isinstance(value, int) and abs(value) >= 2**63 else value
 
 
-def prescribe(findings: Sequence[Finding], view: View, better: View | None) -> None:
+def prescribe(findings: Sequence[Finding], view: View, better: View | None, well: Sequence[View] = ()) -> None:
     """Each finding of a run with its remedy: a known value is all that is advised, a blind step stands before words.
 
-    `better` is the best run on the same task with other settings, where it ends clearly higher.
+    `better` is the best run on the same task with other settings, where it ends clearly higher; `well` are all that do.
     """
     for finding in findings:
-        remedy = finding.remedy = choose(finding, view, better, findings)
+        remedy = finding.remedy = choose(finding, view, better, findings, well)
         finding.suggest = [fitted(item, view) if isinstance(item, str) else item for item in finding.suggest
                            if isinstance(item, str) or has(view, str(item.get("key")))]  # fmt: skip
         if remedy is not None:
@@ -74,7 +74,9 @@ def prescribe(findings: Sequence[Finding], view: View, better: View | None) -> N
             finding.suggest = [*remedy.to_json(view), *words]
 
 
-def choose(finding: Finding, view: View, better: View | None, findings: Sequence[Finding]) -> Remedy | None:
+def choose(
+    finding: Finding, view: View, better: View | None, findings: Sequence[Finding], well: Sequence[View] = ()
+) -> Remedy | None:
     """The change of settings that a finding calls for; None where it calls for none that can be named.
 
     `findings` say what explains what.
@@ -84,9 +86,10 @@ def choose(finding: Finding, view: View, better: View | None, findings: Sequence
         return _own(finding, view)
     if rule.sets_back:
         return _set_back(finding, view, findings)
-    ways = blamed(finding, rule, view)
     models, others = models_of(view, better), defaults_of(view)
-    cleared = {key for _, values in models for key in view.config if _same(view.config[key], values.get(key))}
+    shared = {key for other in well for key in view.config if _same(view.config[key], other.config.get(key))}
+    cleared = {key for _, values in models for key in view.config if _same(view.config[key], values.get(key))} | shared
+    ways = {key: way for key, way in blamed(finding, rule, view).items() if key not in shared}
     remedy = _towards(view, ways, models)
     if remedy is not None or finding.in_code:
         return remedy

@@ -93,7 +93,6 @@ class Finding:
     remedy: Remedy | None = None  # the change of settings that `suggest` begins with and `relab next` proposes
     in_code: bool = False  # a fault of the program fits as well: no default is advised, only what a better run has
     symptom: bool = False  # only says that something lies outside of healthy runs
-    tail: float | None = None  # share of healthy runs, at most, that are as strange; None: the rule does not say
     healthy: HealthyRange | None = None  # of what the first evidence is about
 
     def to_json(self) -> dict[str, Any]:

@@ -43,7 +43,8 @@ def throughput(run: Run) -> Section | None:
     rest = seconds - sum(parts.values())
     rows = [[name, duration(s), f"{s / seconds:.0%}"] for name, s in parts.items()]
     rows += [["other (start, compiling)", duration(rest), f"{rest / seconds:.0%}"]] if rest > 0 else []
-    return section("Throughput", lines + shared_machine(run), [table(["part", "time", "share"], rows)])
+    tables = [table(["part", "time", "share"], rows)] if parts else []  # a log that times no part has no rest either
+    return section("Throughput", lines + shared_machine(run), tables)
 
 
 def parts_of_time(columns: Mapping[str, Any]) -> list[str]:

@@ -74,12 +74,26 @@ def shortened(text: str) -> tuple[str, str]:
 
 
 def task_of(groups: list[Group]) -> str:
-    """PPO on CartPole-v1; several by name, many by their number."""
-    flats = [flatten(group.config) for group in groups]
-    algos = list(dict.fromkeys(words.algorithm(str(flat["algo.name"])) for flat in flats if flat.get("algo.name")))
-    envs = environments(groups)
-    both = [_few(algos, "algorithms"), _few([env for env in envs if env], "environments")]
-    return " on ".join(word for word in both if word)
+    """PPO on CartPole-v1; several by name, many by their number; where environments have algorithms of their own, or
+    some logs do not say theirs, each algorithm stands with its own: PPO on CartPole-v1; SAC (environment not known)."""
+    algos = {env: _algorithms(some) for env, some in environments(groups).items()}
+    alike = [names for names in algos.values() if names]
+    envs = [env for env in algos if env]
+    if all(names == alike[0] for names in alike) and not (envs and algos.get("")):
+        return _on(alike[0] if alike else [], envs)
+    if len(algos) > MANY:
+        return _on(_algorithms(groups), envs)
+    unknown = f"{_on(algos.pop('', []), [])} (environment not known)" if algos.get("") else ""
+    return "; ".join([*(_on(names, [env]) for env, names in algos.items() if env), *([unknown] if unknown else [])])
+
+
+def _algorithms(groups: list[Group]) -> list[str]:
+    names = [flatten(group.config).get("algo.name") for group in groups]
+    return list(dict.fromkeys(words.algorithm(str(name)) for name in names if name))
+
+
+def _on(algos: list[str], envs: list[str]) -> str:
+    return " on ".join(word for word in (_few(algos, "algorithms"), _few(envs, "environments")) if word)
 
 
 def environments(groups: list[Group]) -> dict[str, list[Group]]:
@@ -190,23 +204,34 @@ def _seeds_with(group: Group, findings: list[Finding], one: Finding, named: str 
 
 
 def _causes(groups: list[Group], findings: list[Finding]) -> str:
-    """Of each group that is worse than the best one: what sets it apart from that, where a finding points to it."""
-    ends = [finals([run.verdict for run in g.distinct]).mid for g in groups]
-    known = [end for end in ends if math.isfinite(end)]
-    best = groups[ends.index(max(known))] if len(groups) > 1 and known else None
-    if best is None or _unwell(best):
-        return ""
-    said = [_cause_beside(g, best, findings) for g, end in zip(groups, ends) if not end >= max(known) and _unwell(g)]
+    """Of each group that is worse than a well one: what sets it apart from these, where a finding points to it."""
+    said = [_cause_beside(group, _better(group, groups), findings) for group in groups if _unwell(group)]
     return "".join([text for text in said if text][:2])
+
+
+def _better(group: Group, groups: list[Group]) -> list[Group]:
+    """The well groups of the same algorithm and environment that end higher, the best first."""
+    own, same = _end(group), (env_of(group), _algorithms([group]))
+    rest = [g for g in groups if g is not group and (env_of(g), _algorithms([g])) == same and not _unwell(g)]
+    return sorted((g for g in rest if math.isfinite(_end(g)) and not own >= _end(g)), key=_end, reverse=True)
+
+
+def _end(group: Group) -> float:
+    return finals([run.verdict for run in group.distinct]).mid
 
 
 def _unwell(group: Group) -> bool:
     return any(run.verdict.kind in UNWELL for run in group.distinct)
 
 
-def _cause_beside(group: Group, best: Group, findings: list[Finding]) -> str:
-    changes, mine = diff(best.config, group.config), findings_of(group, findings)
-    cause = likely(mine, changes) if len(changes) <= FEW_CHANGES else None
+def _cause_beside(group: Group, better: list[Group], findings: list[Finding]) -> str:
+    """A setting that a well group has as well is no cause."""
+    if not better:
+        return ""
+    best, mine, flats = better[0], findings_of(group, findings), [flatten(g.config) for g in better]
+    changes = diff(best.config, group.config)
+    own = [change for change in changes if all(flat.get(change.key) != change.b for flat in flats)]
+    cause = likely(mine, own) if len(changes) <= FEW_CHANGES else None
     if not cause:
         return ""
     text, one = cause

@@ -242,9 +242,9 @@ def _noise(runs: list[Run]) -> str:
     last = next((run.verdict.points[-1] for run in runs if run.verdict.points), None)
     if len(runs) > 1 or last is None or last.n <= 1 or not math.isfinite(last.se):
         return ""
-    if last.se == 0:
-        return "; all its episodes equal"
     counted = any(run.history.evals for run in runs)
+    if last.se == 0:
+        return "; all its episodes equal" if counted else ""
     limits = of_outcome(runs[0].history, runs[0].verdict.metric)
     error = with_error(last.mean, last.se, limits, number)
     return f"; over its episodes{error} (standard error)" if counted else f"; noise{error}"
@@ -272,10 +272,12 @@ def _steps_of_planned(done: str, fewest: int, total: float | None, unit: str) ->
 
 
 def _time(group: Group) -> str:
-    seconds = sum(elapsed(run.history) for run in group.runs)
-    if not math.isfinite(seconds):
+    """Of each run, as its steps are."""
+    seconds = [elapsed(run.history) for run in group.runs]
+    if not all(map(math.isfinite, seconds)):
         return ", time not recorded"
-    return f" in {duration(seconds)}" + (" in all" if len(group.runs) > 1 else "")
+    took = " to ".join(dict.fromkeys((duration(min(seconds)), duration(max(seconds)))))
+    return f" in {took}" + (" each" if len(group.runs) > 1 else "")
 
 
 def _unit(group: Group) -> str:

@@ -296,12 +296,36 @@ def around(values: np.ndarray, cut: np.ndarray) -> tuple[int, int]:
     """
     start, stop = _window(values, cut)
     before, after = values[start : cut[-1] + 1], values[cut[0] : stop][::-1]
-    return start + _jump(before, len(cut)), stop - _jump(after, len(cut))
+    return start + _elsewhere(before, len(cut)), stop - _elsewhere(after, len(cut))
 
 
 def _window(values: np.ndarray, cut: np.ndarray) -> tuple[int, int]:
     reach = max(len(cut), NEAR)
     return max(int(cut[0]) - reach, 0), min(int(cut[-1]) + reach + 1, len(values))
+
+
+def _elsewhere(values: np.ndarray, block: int) -> int:
+    """How many of the first rows are on another level than the block at the end, or on their way to it."""
+    jump = _jump(values, block)
+    return jump + _way(values[jump:], block)
+
+
+def _way(values: np.ndarray, block: int) -> int:
+    """How many of the first rows are a rise or fall to the level at the end: each of them lies on one side of it, by JUMP
+    times the spread that is left.
+
+    >>> _way(np.array([400.0, 200, 60, 20, 9.3, 9.5, 9.4, 9.3]), 2)
+    4
+    """
+    least = max(block, FEW)
+    if len(values) <= least or not np.isfinite(values).all():
+        return 0
+    for count in range(len(values) - least, 0, -1):
+        level = values[count:]
+        off = values[:count] - level.mean()
+        if np.abs(off).min() > JUMP * level.std(ddof=1) and len(np.unique(np.sign(off))) == 1:
+            return count
+    return 0
 
 
 def _jump(values: np.ndarray, block: int) -> int:

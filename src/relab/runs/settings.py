@@ -13,7 +13,7 @@ from relab.base.numbers import is_number
 from relab.base.places import printable
 from relab.base.text import plural
 from relab.config import layers
-
+from relab.record.state import seed_of
 
 FEW = 8  # settings: a record that holds no more of them does not say how the run was made
 
@@ -74,8 +74,10 @@ def settings_of(path: Path) -> RunSettings:
     sources = list(find.find(path))
     layers.require(len(sources) == 1, f"{path} must be one run, but holds {len(sources)}")
     run = find.read(sources[0])
-    layers.require(bool(run.config), f"{path} has no settings in its record ({run.source})")
-    return RunSettings(run.config, logged_settings.of(run))
+    seed = seed_of(run, path.resolve().name)  # of the name, where no setting says it
+    config = run.config if seed is None else {**run.config, "seed": seed}
+    layers.require(bool(config), f"{path} has no settings in its record ({run.source})")
+    return RunSettings(config, logged_settings.of(run))
 
 
 def shown(value: Any) -> Any:

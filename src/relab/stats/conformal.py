@@ -2,8 +2,7 @@
 
 Vovk, Gammerman & Shafer (2005): where a new number is exchangeable with n known ones, (1 + #{known >= new}) / (n + 1)
 is at or below any p with a probability of at most p. Runs of one task are alike, so that runs are not exchangeable but
-groups of them are; Lee, Barber & Willett (2023, arXiv:2306.06342) count each group once. Over many runs, Benjamini &
-Hochberg (1995) bounds the share of false alarms, for such p-values too (Bates et al. 2023, arXiv:2104.08279).
+groups of them are; Lee, Barber & Willett (2023, arXiv:2306.06342) count each group once.
 """
 
 from __future__ import annotations
@@ -57,23 +56,6 @@ def healthy_range(
     kept = numbers[2 * np.minimum(above, below) > 1 - share + TIE]
     ends = kept if len(kept) else numbers
     return float(ends[0]), float(ends[-1])
-
-
-def discoveries(tails: Sequence[float], rate: float = 0.1) -> list[bool]:
-    """Which of many numbers are strange, if at most `rate` of those named may be healthy, on average.
-
-    The largest k whose k-th smallest tail is at most k rate / n, and all up to it.
-
-    >>> discoveries([0.01, 0.9, 0.04, 0.2], rate=0.1)
-    [True, False, True, False]
-    """
-    order = np.argsort(tails, kind="stable")
-    bars = rate * np.arange(1, len(order) + 1) / max(len(order), 1)
-    under = np.flatnonzero(np.asarray(tails)[order] <= bars)
-    named = np.zeros(len(order), bool)
-    if len(under):
-        named[order[: under[-1] + 1]] = True
-    return named.tolist()
 
 
 def _tails_above(

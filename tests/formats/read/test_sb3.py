@@ -72,6 +72,21 @@ def test_settings_seed_and_environment_come_from_the_model_and_the_monitor():
     assert history.meta["spec"]["action"] == {"kind": "discrete", "dim": 1, "n": [2], "low": [], "high": []}
 
 
+def test_a_config_beside_the_files_is_read_and_the_model_counts_more(tmp_path):
+    shutil.copy(PPO / "progress.csv", tmp_path)
+    (tmp_path / "progress.json").write_text('{"time/total_timesteps": 1}\n{"time/total_timesteps": 2}\n')  # a log
+    typed = {"algo": "PPO", "env": "CartPole-v1", "seed": 7, "lr": 0.5, "ppo": {"n_steps": 64}, "note": "mine"}
+    (tmp_path / "config.json").write_text(json.dumps(typed))
+    history = read(tmp_path)
+    assert history.config["algo"] | {"clip": 0} == {"name": "ppo", "lr": 0.5, "steps": 64, "clip": 0}
+    assert (history.meta["seed"], history.meta["spec"]["env"]) == (7, "CartPole-v1")
+    assert history.config["foreign"]["note"] == "mine"
+    assert not history.problems
+    for model in PPO.glob("*.zip"):
+        shutil.copy(model, tmp_path)
+    assert read(tmp_path).config["algo"]["lr"] == read(PPO).config["algo"]["lr"]
+
+
 def test_seeds_of_one_config_belong_together():
     runs = find.load_all(FIXTURES).runs
     keys = {run.name: group_key(run.history, run.name) for run in runs}

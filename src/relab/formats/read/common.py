@@ -182,6 +182,12 @@ def step_axis(name: str) -> str | None:
     return STEP_AXES.get(plain(name).rpartition("/")[2])
 
 
+def step_factor(name: str) -> float:
+    """How many steps one of a column is: thousands, say, where the user says so."""
+    target, factor = _also.get().get(name, ("", 1.0))
+    return factor if is_steps(target) else 1.0
+
+
 def preference(name: str) -> tuple[bool, int, int]:
     """Sorts step columns: what the user says first, relab's own metrics last, the more exact count, fewer groups."""
     if name in _also.get():

@@ -15,8 +15,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from relab.base import limits
 from relab.base.documents import Document
 from relab.base.jsonl import RecordError, encode, inside, read_json, write_atomic
@@ -32,7 +30,6 @@ from relab.record.history import Column, History
 
 FILE = "relab.toml"
 LONGEST = 100_000  # characters of a command
-LAST_STEP = 2.0**53  # a factor may be absurd; beyond this a step is no whole number any more
 
 
 @dataclass(frozen=True)
@@ -51,10 +48,8 @@ class Hints:
         if self.group is not None:
             self.group.apply(history, name)
         for theirs, (ours, factor) in self.mapping.items():
-            if not common.is_steps(ours):
+            if not common.is_steps(ours):  # a column of steps was used when the rows were read
                 rename(history, theirs, ours, factor)
-            elif theirs in history.explained and factor != 1.0:  # the column was used when the rows were read
-                stretch(history, factor)
 
     def after(self, history: History) -> None:
         """What counts more than any table."""
@@ -84,13 +79,6 @@ def rename(history: History, theirs: str, ours: str, factor: float) -> None:
     history.axes[ours], history.mapping[theirs] = axis, ours
     if factor != 1.0:
         history.factors[ours] = factor
-
-
-def stretch(history: History, factor: float) -> None:
-    """Steps that a log counts in thousands, say, as single ones."""
-    for name, column in history.columns.items():
-        steps = np.rint(np.clip(column.steps * factor, -LAST_STEP, LAST_STEP)).astype(np.int64)
-        history.columns[name] = Column(steps, column.values)
 
 
 def _set_aside(history: History, ours: str) -> None:

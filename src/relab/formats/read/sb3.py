@@ -113,7 +113,8 @@ def _files(listing: Listing) -> list[Path]:
 def read(source: Source) -> History:
     history = start(source)
     only = MONITOR.sub(r"\g<name>.zip", source.path.name) if source.path.is_file() else "*.zip"
-    data = sb3_files.with_model(sb3_files.zoo(history, source.folder), sb3_files.model(history, source.folder, only))
+    typed = settings_files.first_of(history, source) | sb3_files.zoo(history, source.folder)
+    data = sb3_files.with_model(_as_sb3(typed), sb3_files.model(history, source.folder, only))
     cells, events = _progress_cells(source), [path for path in source.files if EVENT_FILES in path.name]
     algo = str(data.get("algo") or logger.sb3_algo(cells.names if cells else _tags(events))).lower()
     window, trained = data.pop("window", sb3_files.WINDOW), data.pop("trained", 0)
@@ -132,6 +133,13 @@ def read(source: Source) -> History:
     add_evals(history, "evaluations.npz", "env_steps")
     _mark_finished(history, trained if isinstance(trained, int) else 0)
     return history
+
+
+def _as_sb3(typed: Settings) -> Settings:
+    """A config of the user's own under Stable-Baselines3's names, where it has another for one of them."""
+    names = {ours: theirs for theirs, ours in {**KEYS, **ON_POLICY_KEYS}.items()}
+    known = {key: names[ours] for key, ours in logger.known_settings(typed).items() if ours in names}
+    return {known.get(key, key): value for key, value in typed.items()}
 
 
 def _mark_finished(history: History, trained: int) -> None:

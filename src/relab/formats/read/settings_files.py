@@ -56,7 +56,12 @@ def parse_json(data: bytes, name: str) -> Document:
 def beside(history: History, source: Source, extra: Iterable[str] = ()) -> Settings:
     """The first config file beside a run that can be read, flat; those that cannot are reported."""
     own = [f"{source.files[0].stem}{end}" for end in (".json", ".yaml", ".yml")] if len(source.files) == 1 else []
-    for name in (*own, *extra, *FILES):
+    return first_of(history, source, (*own, *extra, *FILES))
+
+
+def first_of(history: History, source: Source, names: Iterable[str] = FILES) -> Settings:
+    """The first of these files that can be read, flat."""
+    for name in names:
         if not os.path.lexists(source.folder / name):
             continue
         try:

@@ -268,16 +268,25 @@ def find_steps(table: Table, taken: Callable[[str], bool] = lambda name: False) 
     refused = []
     for name in sorted(candidates, key=common.preference):
         read = numbers(table.cells[name])
-        why = _no_count(read.values)
+        values = _single_steps(read.values, common.step_factor(name))
+        why = _no_count(values)
         if why:
             refused.append(f"`{name}` {why}")
             continue
-        good = (read.values == np.floor(read.values)) & (np.abs(read.values) < MAX_STEP)
-        at, steps = read.at[good], read.values[good].astype(np.int64)
+        good = (values == np.floor(values)) & (np.abs(values) < MAX_STEP)
+        at, steps = read.at[good], values[good].astype(np.int64)
         if _counts(steps, len(table.lines)):
             return Steps(name, str(common.step_axis(name)), at, steps)
     rows = np.arange(len(table.lines))
     return Steps("", "iteration", rows, rows.astype(np.int64), refused=tuple(refused))
+
+
+def _single_steps(values: np.ndarray, factor: float) -> np.ndarray:
+    """What a log counts in thousands, say, as single steps: the nearest whole ones, 4.5 thousand being 4,500."""
+    if factor == 1.0:
+        return values
+    with np.errstate(over="ignore"):  # a factor may be absurd
+        return np.rint(values * factor)
 
 
 def _no_count(values: np.ndarray) -> str:

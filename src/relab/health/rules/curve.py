@@ -227,6 +227,7 @@ def below_known_level(view: View) -> Finding | None:
     least=SHORT,
     mends=SMALLER_STEPS | {"algo.lr_schedule": ANY},
     fallback=(set_to("algo.lr_schedule", "linear"), SLOWER),
+    explains=("worse-than-random",),
     from_best=True,
 )
 def peak_then_collapse(view: View) -> Finding | None:
@@ -273,15 +274,16 @@ def plateau(
         level is clearly below the reference's: by five standard errors, and a quarter of its way from random. A slope
         of which the noise leaves so much open that it could close half of that gap tells nothing. It is held
         against what the reference had at the same step, and must have four points at its level. One that stood higher
-        before is told as a fall, with its peak.
+        before, wherever that was, is told as a fall, with its peak.
     Why: another run got further with the same task; more steps of the same will not help.
     Known problems: a level in the middle counts only against a reference, because the highest return there can be is
-        seldom the highest there is. A run at the level of a random policy is `has-not-learned`.
+        seldom the highest there is. At the level of a random policy it is `has-not-learned`, far below the run's own
+        best `peak-then-collapse`.
     Refuted by: another metric of the task still improving.
     Try: stop; compare the settings with the reference's (`relab diff`).
     """
     course = view.course(at_least=5)
-    if not view.has_choice or view.verdict.kind in ("not", "worse"):
+    if not view.has_choice or view.verdict.kind in ("not", "worse", "lost", "unstable"):
         return None
     there = None if view.reference is None or view.reference.earned != view.earned else ends(view, view.reference)[1]
     if there is None or view.reference is None:
@@ -294,8 +296,7 @@ def plateau(
     gap = there.mean - level
     if gap <= enough or _rising(half, curve, rises) or _open(half, curve) > closes * gap:
         return None
-    fall = _fallen(course, half, level)
-    since = _reached(course, level, fall)
+    fall, since = _reached(course, level, behind * abs(level - floor))
     if sum(e.step >= since for e in course) < points:
         return None
     return Finding(_halted(level, since, fall, there, view), level, since, [view.evidence(course)], confidence="low")
@@ -320,19 +321,13 @@ def _open(half: list[Estimate], curve: Curve, errors: float = 2.0) -> float:
     return half[-1].mean - half[0].mean + errors * noise
 
 
-def _reached(course: list[Estimate], level: float, fall: Estimate | None, errors: float = 2.0) -> int:
-    """The step from which no point lies clearly below a level; after a fall from a peak, none clearly above it."""
-    way = 1.0 if fall is None else -1.0
-    after = [e for e in course if fall is None or e.step > fall.step]
-    off = [way * (level - e.mean) > errors * (0.0 if math.isnan(e.se) else e.se) for e in after]
-    return next((e.step for i, e in enumerate(after) if not any(off[i:])), after[-1].step)
-
-
-def _fallen(course: list[Estimate], half: list[Estimate], level: float, errors: float = 3.0) -> Estimate | None:
-    """The highest point before the second half, if it lies clear above all of that: what was there was lost."""
-    top = max(course[: -len(half)], key=lambda e: e.mean)
-    height = max(half, key=lambda e: e.mean)
-    return top if top.mean > height.mean and clear(top.mean - level, top, height) > errors else None
+def _reached(course: list[Estimate], level: float, width: float) -> tuple[Estimate | None, int]:
+    """A peak that lies clearly above a level, and the step from which no later point lies clearly off it."""
+    noise = [0.0 if math.isnan(e.se) else e.se for e in course]
+    above = [e.mean - level > max(width, 2 * se) for e, se in zip(course, noise)]
+    off = [high or level - e.mean > 2 * se for e, se, high in zip(course, noise, above)]
+    top = max((e for e, high in zip(course[:-1], above) if high), key=lambda e: e.mean, default=None)
+    return top, next((e.step for i, e in enumerate(course) if not any(off[i:])), course[-1].step)
 
 
 def _rising(half: list[Estimate], curve: Curve, rises: float, errors: float = 3.0) -> bool:

@@ -230,9 +230,9 @@ def critic_loss_blow_up(view: View, *, grown: float = 1e4, least: float = 1e3) -
     if level <= limit:
         return exploded(loss, grown, max(least, limit))
     error = level if huber else math.sqrt(level)
-    return Finding(f"the critic's loss is {level:.3g}: errors of {error:.3g} where values reach {scale:.3g}",
-                   level / limit, loss.onset(loss.values > limit), [loss.evidence(f"> {limit:.3g}")],
-                   confidence="high")  # fmt: skip
+    message = f"the critic's loss is {level:.3g}: errors of {error:.3g}, where returns allow values up to {scale:.3g}"
+    evidence = [loss.evidence(f"> {limit:.3g}")]
+    return Finding(message, level / limit, loss.onset(loss.values > limit), evidence, confidence="high")
 
 
 @rule(

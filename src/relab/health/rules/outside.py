@@ -28,9 +28,9 @@ def outside_healthy_runs(
         run that has not learned, or stands far below a known level, a quarter of that distance is enough.
     Why: no run that reached its task's level looked like this. The finding names the symptom and what usually causes
         it; a rule that knows the settings may name the cause itself.
-    Known problems: the table holds short runs of 13 small tasks; a task unlike all of them may differ in health. In a
-        folder of many runs only as many are warned about as keeps the share of false alarms under a tenth. Of a run
-        that goes on still, those thirds of its planned steps count that are over.
+    Known problems: the table holds short runs of 13 small tasks; a task unlike all of them may differ in health: of
+        a run that learned it is a remark. Of a run that goes on still, those thirds of its planned steps count that are
+        over.
     Refuted by: a run of the same task with the same level that learned.
     Try: look at what the finding calls likely; `relab explain` with the metric and the run shows where it lies.
     """
@@ -43,10 +43,9 @@ def outside_healthy_runs(
     beyond = [e for e in outside.excesses(algo, view.kind, numbers) if not _done(view, e) and not _early(view, e)]
     doubt = poor(view)
     far = [excess for excess in beyond if excess.score >= (in_doubt if doubt else margins)]
-    tail = None if doubt else outside.tail(outside.score(beyond))
-    if not far or (tail is not None and tail > often):
+    if not far or (not doubt and outside.tail(outside.score(beyond)) > often):
         return None
-    return _told_as_one(view, _each_metric_once(far)[:SAID], tail)
+    return _told_as_one(view, _each_metric_once(far)[:SAID], None if doubt or not learned(view) else "info")
 
 
 def _done(view: View, excess: Excess) -> bool:
@@ -69,14 +68,14 @@ def _each_metric_once(far: Sequence[Excess]) -> list[Excess]:
     return list(first.values())
 
 
-def _told_as_one(view: View, far: Sequence[Excess], tail: float | None) -> Finding:
+def _told_as_one(view: View, far: Sequence[Excess], severity: str | None) -> Finding:
     causes = [excess.sign.cause for excess in far if not _refuted(view, excess)]
     symptoms = "; ".join(_words(view, excess) for excess in far)
     likely = f". Likely {causes[0]}" if causes else ""
     shown = [] if causes else [f"`relab explain {far[0].key.metric}` with the run shows where it lies"]
     return Finding(f"{symptoms}{likely}", far[0].value, None,
-                   [_evidence(view, excess) for excess in far], shown, about=far[0].sign.about, symptom=True, tail=tail,
-                   confidence="high" if len(far) > 1 else "medium")  # fmt: skip
+                   [_evidence(view, excess) for excess in far], shown, about=far[0].sign.about, symptom=True,
+                   severity=severity, confidence="high" if len(far) > 1 else "medium")  # fmt: skip
 
 
 def _refuted(view: View, excess: Excess) -> bool:

@@ -7,7 +7,7 @@ import numpy as np
 from relab.health.curve import Curve
 from relab.health.estimates import clear
 from relab.health.foreign import first_setting, named
-from relab.health.mend import LARGER_STEPS, MUCH_SLOWER, SCALED_REWARDS, SLOWER, SMALLER_STEPS, UP, scaled
+from relab.health.mend import ANY, LARGER_STEPS, MUCH_SLOWER, SCALED_REWARDS, SLOWER, SMALLER_STEPS, UP, scaled
 from relab.health.outcome import failed, judged, learned
 from relab.health.rule import SHORT, Finding, Missing, rule
 from relab.health.view import View
@@ -23,7 +23,7 @@ STILL_ENTROPY = 0.05  # nats: one that is sure of its actions from the first row
     needs=BASE,
     severity="warning",
     least=SHORT,
-    mends=SMALLER_STEPS,
+    mends=SMALLER_STEPS | {"algo.clip": ANY},  # a wide one lets the policy go, a narrow one is left by most rows
     fallback=(MUCH_SLOWER,),
     names=("lr-times-100",),
 )
@@ -120,7 +120,7 @@ def _without_target(view: View, kl: Curve, most: float, iterations: float) -> Fi
     needs=("policy/clip_share",),
     severity="warning",
     least=SHORT,
-    mends=SMALLER_STEPS,
+    mends=SMALLER_STEPS | {"algo.clip": UP},
     fallback=(scaled("algo.epochs", 0.5), SLOWER),
 )
 def clip_share_high(view: View, *, most: float = 0.4) -> Finding | None:
@@ -129,7 +129,7 @@ def clip_share_high(view: View, *, most: float = 0.4) -> Finding | None:
     Why: the batch is used up before its epochs are over; further passes fit noise.
     Known problems: narrow clips (0.05) reach this in health; a clip that is logged and falls is left out.
     Refuted by: a reference run with the same share that learns; a run that learned is told as a remark.
-    Try: fewer `epochs`, lower `lr`, a larger batch.
+    Try: fewer `epochs`, lower `lr`, a larger batch; a larger `clip` where it is narrow.
     """
     share = view.curve("policy/clip_share", rows=5)
     level = share.median(0.5)

@@ -32,10 +32,14 @@ def _rates(view: View) -> dict[str, float]:
     return rates
 
 
+def _counts_updates(view: View) -> bool:
+    """Of PPO and A2C tools count epochs or rounds, not steps."""
+    return view.has("data/updates") and (view.algo not in ON_POLICY or view.history.source == "relab")
+
+
 def _most_updates(view: View) -> float:
-    """Updates of the run as it logs them; else one a step. Of PPO and A2C tools count epochs or rounds, not steps."""
-    counted = view.has("data/updates") and (view.algo not in ON_POLICY or view.history.source == "relab")
-    return (view.curve("data/updates").last if counted else float(view.last_step)) / _done(view)
+    """Updates of the run as it logs them; else one a step."""
+    return (view.curve("data/updates").last if _counts_updates(view) else float(view.last_step)) / _done(view)
 
 
 def _done(view: View) -> float:
@@ -83,8 +87,9 @@ def steps_too_small(view: View, *, least_updates: int = ENOUGH, reach_below: flo
     reach = lr * updates
     if updates < least_updates or reach >= reach_below or lr <= 0:
         return None
-    return Finding(f"{updates:,.0f} updates with {name} {lr:.2g} move no parameter by more than {reach:.2g}", reach, 0,
-                   [Evidence(name, [view.last_step], [lr], f"x {updates:,.0f} updates < {reach_below:g}")],
+    done = f"{updates:,.0f} updates" if _counts_updates(view) else f"{updates:,.0f} steps, each with an update at most,"
+    return Finding(f"{done} with {name} {lr:.2g} move no parameter by more than {reach:.2g}", reach, 0,
+                   [Evidence(name, [view.last_step], [lr], f"x {done.rstrip(',')} < {reach_below:g}")],
                    confidence="high", severity=judged(view))  # fmt: skip
 
 
