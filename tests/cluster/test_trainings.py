@@ -90,15 +90,20 @@ def under_way(folder: Path) -> dict[str, object]:
     raise AssertionError("no run was under way")
 
 
-def test_ray_node_is_lost(tmp_path: Path, ray_nodes: RayNodes, home: dict[str, bytes]) -> None:
+def test_ray_node_is_lost(tmp_path: Path, home: dict[str, bytes]) -> None:
+    """Which node has runs is Ray's affair, but never the head, which has no cores: all others go."""
     folder, began = tmp_path / "x", time.monotonic()
-    process = experiment(folder, ray_at(ray_nodes))
-    wait_for(lambda: begun(folder), "run with a checkpoint")
-    while ray_nodes.more:  # which of them has runs is Ray's affair: all go but the head
-        ray_nodes.kill()
-    ray_nodes.add()
-    finish(process, folder)
+    with RayNodes(1) as nodes:
+        nodes.add()
+        nodes.add()
+        process = experiment(folder, ray_at(nodes))
+        wait_for(lambda: begun(folder), "run with a checkpoint")
+        while nodes.more:
+            nodes.kill()
+        nodes.add()
+        finish(process, folder)
     same(folder, home)
+    assert events(folder, "resume"), "no run was on a node that was killed"
     report("ray, all nodes but the head killed, one added", began, folder)
 
 
