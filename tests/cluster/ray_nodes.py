@@ -17,6 +17,8 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
+from slurm_nodes import parent, pids
+
 os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
 os.environ.setdefault("RAY_ENABLE_UV_RUN_RUNTIME_ENV", "0")
 os.environ.setdefault("RAY_worker_niceness", "0")  # Ray gives way to everybody else by 15
@@ -121,10 +123,15 @@ class RayNodes:
         return [info.process.pid for infos in node.all_processes.values() for info in infos]
 
     def kill(self, which: int = 0) -> None:
-        """kill -9 of a node's raylet, as a machine that loses its power."""
+        """kill -9 of a node's raylet and of all that it started, as a machine that loses its power.
+
+        Of the raylet alone a run notices nothing for seconds: its worker goes on, and may well come to its end.
+        """
         node = self.more.pop(which)
         (raylet,) = node.all_processes["raylet"]
-        os.kill(raylet.process.pid, signal.SIGKILL)
+        for pid in family(raylet.process.pid):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
 
     def kill_head(self) -> None:
         """kill -9 of what knows all nodes, and of its raylet."""
@@ -141,6 +148,15 @@ class RayNodes:
         if self.cluster is not None:
             self.cluster.shutdown()
             self.cluster = None
+
+
+def family(pid: int) -> list[int]:
+    """A process and all below it."""
+    above = {each: parent(each) for each in pids()}
+    members = [pid]
+    for each in members:  # grows meanwhile
+        members += [child for child, its in above.items() if its == each]
+    return members
 
 
 if __name__ == "__main__":

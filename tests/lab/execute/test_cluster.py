@@ -144,6 +144,32 @@ def test_time_that_is_up_is_no_death(tmp_path: Path) -> None:
     assert len(machines.jobs) >= 5 > local.TRIES
 
 
+def test_a_limit_that_is_always_over_before_the_run_begins_is_a_failure_that_says_so(tmp_path: Path) -> None:
+    """A relab that never comes as far as its first file would stand in the line for ever."""
+    machines = Machines()
+    todo = jobs(tmp_path, 1)
+    todo[0].elsewhere, todo[0].relab = ["--version"], True
+    result = run(tmp_path, todo, machines, Where(on="slurm", minutes=0.01 / 60))
+    assert result.failed == ["run-0"]
+    assert len(machines.jobs) == node.VAIN
+    assert "3 times in a row the time limit was over before the run had come any further" in text(todo[0].log)
+
+
+@pytest.mark.parametrize("last", [0, 1, 2])
+def test_a_run_that_came_further_has_its_next_limits_before_it(tmp_path: Path, last: int) -> None:
+    desk = Desk(tmp_path).make()
+    desk.write_end("r.1", End(-2, 1.0, again=True, vain=last))
+    asked = node.Try(desk, Order("r.1", ["x"], True, str(tmp_path / "log"), str(tmp_path)), "", node.Stop())
+    before = asked.reached()
+    (tmp_path / "runs/r").mkdir(parents=True)
+    (tmp_path / "runs/r/meta.json").write_text("{}")
+    assert asked.reached() == before, "every try writes that"
+    (tmp_path / "runs/r/metrics.jsonl").write_text("{}\n")
+    assert asked.reached() != before
+    end = asked.in_vain(End(-2, 1.0, again=True))
+    assert (end.again, end.vain) == (last < 2, last + 1)  # Slurm has put the same job into its line again
+
+
 def test_a_cancelled_sweep_leaves_nothing_running(tmp_path: Path) -> None:
     machines = Machines()
     executor = Cluster(machines, tmp_path, Where(on="slurm"))
@@ -276,6 +302,13 @@ def test_what_a_ray_worker_cannot_do_ends_the_call_and_is_not_waited_for(tmp_pat
     border.tasks, border.desks = {"ray-1": "task"}, {}
     with pytest.raises(ConfigError, match="box does not see /home/q"):
         border._settle("ray-1", "task")
+
+
+def test_ray_prints_no_log_of_a_lost_machine_between_our_lines() -> None:
+    ray = SimpleNamespace(_private=SimpleNamespace(worker=SimpleNamespace(_worker_logs_enabled=True)))
+    ray_border.keep_silent(ray)
+    assert not ray._private.worker._worker_logs_enabled
+    ray_border.keep_silent(SimpleNamespace(_private=SimpleNamespace(worker=SimpleNamespace())))  # another Ray
 
 
 # ---- What was said

@@ -140,7 +140,17 @@ def connected(address: str | None) -> Any:
         text = str(error).split("\n")[0][:200]
         raise EngineError(f"no Ray cluster answers at {where or 'this machine'}: {text};"
                           " `ray status` asks the same") from None  # fmt: skip
+    keep_silent(ray)
     return ray
+
+
+def keep_silent(ray: Any) -> None:
+    """Ray prints the log of a machine that it has lost on our standard output, between the lines of `--json`.
+
+    `log_to_driver` does not reach that, and it has no other public switch; how runs ended is on the desk.
+    """
+    if hasattr(ray._private.worker, "_worker_logs_enabled"):
+        ray._private.worker._worker_logs_enabled = False
 
 
 def check_answers(address: str | None) -> None:
