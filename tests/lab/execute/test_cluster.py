@@ -5,6 +5,7 @@ Everything else is real: the desk is a folder, and each job of the made-up engin
 
 from __future__ import annotations
 
+import fcntl
 import json
 import re
 import socket
@@ -19,6 +20,7 @@ import pytest
 
 from lab_machines import Machines
 from relab import cli
+from relab.base import processes
 from relab.config.base import ConfigError
 from relab.lab.execute import cluster, engines, local, node, ray_border, release, slurm_border, where
 from relab.lab.execute.cluster import Cluster
@@ -243,6 +245,48 @@ def test_a_try_waits_until_the_one_before_it_is_dead(tmp_path: Path) -> None:
     node.carry_out(str(at.folder), ["run-0.2"])
     assert time.monotonic() - began >= 0.3, "the other one could still have been writing"
     assert (at.end("run-0.2") or End(1, 0)).code == 0
+
+
+def test_a_try_waits_until_nobody_writes_the_record_any_more(tmp_path: Path) -> None:
+    """A process that a lost machine left behind gives no signs of life, but holds the lock of its run."""
+    desk = Desk(tmp_path).make()
+    (tmp_path / "runs/r").mkdir(parents=True)
+    order = Order("r.2", ["x"], True, str(tmp_path / "log"), str(tmp_path), silent_s=0.05)
+    with open(tmp_path / "runs/r/events.jsonl", "w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        assert not node.Try(desk, order, "", node.Stop()).alone()
+    assert node.Try(desk, order, "", node.Stop()).alone()
+
+
+BETWEEN = """
+import sys, time
+from pathlib import Path
+from relab.lab.execute import local
+folder = Path(sys.argv[1])
+code = folder / "code" if sys.argv[2] == "kept" else None
+program = f"import os, time; open({str(folder / 'pid')!r}, 'w').write(str(os.getpid()) + ' '); time.sleep(60)"
+(folder / "logs").mkdir()
+local.start(local.Work("x", (sys.executable, "-c", program), folder / "logs/x.log", code=code), "me")
+time.sleep(60)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux ends a child with its parent")
+@pytest.mark.parametrize("kind", ["bare", "kept"])
+def test_what_a_killed_relab_had_started_for_an_engine_ends_with_it(tmp_path: Path, kind: str) -> None:
+    """Ray kills the children of a worker that it ends, and so whoever was to pass the word on to the run below."""
+    words = [sys.executable, "-c", BETWEEN, str(tmp_path), kind]
+    process = node.start(Order("r.1", words, False, str(tmp_path / "log"), str(tmp_path)))
+    while not text(tmp_path / "pid").endswith(" "):
+        assert process.poll() is None, text(tmp_path / "log")
+        time.sleep(0.02)
+    pid = int(text(tmp_path / "pid"))
+    process.kill()
+    process.wait()
+    until = time.monotonic() + 20
+    while processes.birth(pid) is not None:
+        assert time.monotonic() < until, "it lives on, and would write"
+        time.sleep(0.02)
 
 
 def test_a_program_whose_starter_was_killed_at_once_never_begins(tmp_path: Path) -> None:

@@ -4,7 +4,8 @@ python -m relab.lab.execute.node DESK JOB ID...     what a batch system calls; R
 
 A try waits until earlier tries of the same run are dead, gives a sign of life every second, ends its command when it is
 asked to, when its time is up or when the batch system says so (SIGTERM, SIGUSR1), and writes down how it ended. The
-command dies with this process (Linux): a machine that was cut off leaves nobody behind who writes.
+command, and all that it starts, dies with this process (Linux): a machine that was cut off leaves nobody behind who
+writes.
 """
 
 from __future__ import annotations
@@ -21,9 +22,9 @@ from functools import partial
 from pathlib import Path
 from types import FrameType
 
-from relab.base import processes
+from relab.base import processes, writers
 from relab.base.enclosed import open_plain
-from relab.base.leash import die_with
+from relab.base.leash import TIED, die_with
 from relab.base.processes import RELAB
 from relab.lab.execute.desk import Desk, End, Order
 from relab.lab.execute.engine_error import EngineError
@@ -106,10 +107,11 @@ class Try:
         return "" if os.path.isdir(self.order.cwd) else f"{self.host} does not see the folder {self.order.cwd}"
 
     def alone(self) -> bool:
-        """Wait until nobody else who works on the run gives signs of life; False if somebody goes on doing so."""
-        silent_s = self.order.silent_s
+        """Wait until nobody else who works on the run gives signs of life, or writes its record; False if somebody goes
+        on doing so."""
+        silent_s, record = self.order.silent_s, self.desk.folder.parent / "runs" / self.order.name / "events.jsonl"
         until = time.monotonic() + WAITS * silent_s
-        while self.desk.alive(self.order.id, silent_s):
+        while self.desk.alive(self.order.id, silent_s) or writers.is_locked(record):
             if time.monotonic() > until or self.stop.caught:
                 return False
             time.sleep(min(BEAT_S, silent_s / 4))
@@ -182,7 +184,7 @@ def host() -> str:
 
 def start(order: Order) -> subprocess.Popen[bytes]:
     words = [*RELAB, *order.words] if order.relab else order.words
-    marks = {processes.JOB: order.id, processes.OWNER: processes.myself()}
+    marks = {processes.JOB: order.id, processes.OWNER: processes.myself(), TIED: "1"}
     with open_plain(order.log, "ab") as log:
         return subprocess.Popen(
             words, stdout=log, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, start_new_session=True,

@@ -119,7 +119,7 @@ def _task(desk: str, ids: list[str], job: str) -> None:
 def carried(names: Sequence[str]) -> dict[str, bytes]:
     """The files and folders that go along, below the folder that relab was called in: path -> bytes."""
     paths = [path for name in names for path in ([Path(name)] if Path(name).is_file() else Path(name).rglob("*"))]
-    return {path.as_posix(): path.read_bytes() for path in paths if path.is_file() and "__pycache__" not in path.parts}
+    return parcels.read({path.as_posix(): path for path in paths if path.is_file() and "__pycache__" not in path.parts})
 
 
 def connected(address: str | None) -> Any:
