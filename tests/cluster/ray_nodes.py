@@ -89,11 +89,11 @@ class RayNodes:
         """A node in a name space of its own: what is mounted there, as `prepare` says, is seen there alone."""
         words = f"{prepare} && exec {sys.executable} -m ray.scripts.scripts start --address={self.address} --block"
         words += f" --num-cpus={self.cores} --object-store-memory={MEMORY}"
-        before = len(self.cluster_nodes())
+        before = self.cluster_nodes()
         self.joined.append(subprocess.Popen(["unshare", "-m", "sh", "-c", words], start_new_session=True,
                                             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))  # fmt: skip
-        until = time.monotonic() + 90
-        while len(self.cluster_nodes()) <= before:
+        until = time.monotonic() + PATIENCE_S
+        while self.cluster_nodes() <= before:  # one that was killed is counted for some seconds more
             assert time.monotonic() < until, "the node did not come up"
             time.sleep(0.2)
         return self.joined[-1]
@@ -106,13 +106,14 @@ class RayNodes:
         except OSError:
             return False
 
-    def cluster_nodes(self) -> list[Any]:
+    def cluster_nodes(self) -> set[str]:
+        """Ids of those that live, as far as Ray knows."""
         from ray._private.state import GlobalState
         from ray._raylet import GcsClientOptions
 
         state = GlobalState()
         state._initialize_global_state(GcsClientOptions.create(self.address, None, True, False))
-        return [node for node in state.node_table() if node["Alive"]]
+        return {node["NodeID"] for node in state.node_table() if node["Alive"]}
 
     @property
     def address(self) -> str:
