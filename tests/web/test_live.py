@@ -6,7 +6,7 @@ import asyncio
 import http.server
 import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -54,8 +54,8 @@ def test_a_row_that_is_written_is_said_at_the_next_look(served: Served) -> None:
 
 def test_runs_that_come_go_and_change_are_said(served: Served) -> None:
     watcher = served.bench.watcher
-    watcher.live = heard = Heard(set())
     watcher.look_at_runs()
+    watcher.live = heard = Heard(set())
     made_up.run(served.root / "runs" / "fresh-s0", 5.0, seed=0)
     served.act("archive", {"runs": ["runs/wide-s4"]})
     served.act("star", {"runs": ["runs/wide-s1"], "on": True})
@@ -64,6 +64,19 @@ def test_runs_that_come_go_and_change_are_said(served: Served) -> None:
     ((kind, data),) = heard.said
     assert kind == "runs"
     assert {"runs/fresh-s0", "runs/wide-s1"} <= set(data["changed"])
+
+
+def test_the_first_run_of_an_empty_folder_is_said(tmp_path: Path, shelf_of: Callable[..., Served]) -> None:
+    """Its pages promise that a run appears by itself."""
+    served = shelf_of(tmp_path)
+    watcher = served.bench.watcher
+    watcher.live = heard = Heard(set())
+    watcher.look_at_runs()
+    assert heard.said == []
+    made_up.run(tmp_path / "fresh-s0", 5.0, seed=0)
+    served.bench.shelf.refresh()
+    watcher.look_at_runs()
+    assert heard.said == [("runs", {"changed": ["fresh-s0"], "gone": [], "runs": 1})]
 
 
 def test_findings_are_those_of_examine_and_new_ones_are_said_once(served: Served) -> None:

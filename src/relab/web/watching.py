@@ -127,7 +127,7 @@ class Watcher:
         changed = [name for name in now if before.get(name) != now[name]]
         gone = [name for name in before if name not in now]
         self._version += bool(changed or gone)
-        if (changed or gone) and before:
+        if changed or gone:  # the first runs of an empty folder as well: its pages wait for them
             self.live.say("runs", {"changed": changed[:200], "gone": gone[:200], "runs": len(now)})
 
     # ---- Findings

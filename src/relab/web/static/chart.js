@@ -3,10 +3,11 @@
 "use strict";
 (() => {
   const DASHES = [[], [7, 4], [2, 3]];
+  const LIFT = 1.35;  // on dark paper; style.css lifts the drawings and the marks of groups as much
   const tone = (place) => {
     const hex = relab.colours[place % relab.colours.length];
     const parts = [1, 3, 5].map((i) => parseInt(hex.slice(i, i + 2), 16));
-    const mixed = relab.dark() ? parts.map((v) => Math.round(v + (255 - v) * 0.32)) : parts;
+    const mixed = relab.dark() ? parts.map((v) => Math.min(Math.round(v * LIFT), 255)) : parts;
     return (alpha = 1) => `rgb(${mixed.join(" ")} / ${alpha})`;
   };
   const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
@@ -142,7 +143,8 @@
 
     reach(low, high) {
       if (low === null || low === undefined) return [0, 1];
-      const pad = (high - low) * 0.06 || Math.abs(high) * 0.06 || 1;
+      const size = Math.max(Math.abs(low), Math.abs(high)), flat = high - low <= 1e-9 * size;  // a constant, but for rounding
+      const pad = flat ? size * 0.06 || 1 : (high - low) * 0.06;
       return [low - pad, high + pad];
     }
 
