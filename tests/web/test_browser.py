@@ -147,6 +147,20 @@ def test_a_constant_is_drawn_as_a_line_in_the_middle(site: Site, browser: Browse
     assert page.run("relab.charts[0].reach(0, 100)") == [-6, 106]
 
 
+def test_rows_that_come_faster_than_answers_are_drawn(site: Site, browser: Browser) -> None:
+    """A run that logs every moment on a busy machine: each answer is drawn, though a newer one is owed."""
+    page = browser.page()
+    page.open(f"{site.address}/group/{site.key('wide')}", "relab.charts[0].plot")
+    page.run("""(() => { const ask = window.fetch, chart = relab.charts[0], draw = chart.draw.bind(chart);
+      window.drawn = 0;
+      chart.draw = () => { window.drawn++; draw(); };
+      window.fetch = async (...words) => { await new Promise((done) => setTimeout(done, 300)); return ask(...words); };
+      window.rows = setInterval(relab.again, 50); })()""")
+    page.wait("drawn > 2", 30)
+    page.run("clearInterval(rows)")
+    assert page.errors == []
+
+
 def test_a_view_is_in_its_address(site: Site, browser: Browser) -> None:
     page = browser.page()
     page.open(f"{site.address}/group/{site.key('wide')}?find=kl", "relab.charts[0].plot")

@@ -15,10 +15,12 @@ from starlette.requests import Request
 
 import made_up
 from relab.base.jsonl import encode
+from relab.report import words
 from relab.web import live as streams
 from relab.web.examining import examined
 from relab.web.live import Live
 from relab.web.pages import api
+from relab.web.told import Told
 from relab.web.watching import Health, sources
 from relab.web.webhook import Webhook
 from web.conftest import Served
@@ -88,15 +90,22 @@ def test_findings_are_those_of_examine_and_new_ones_are_said_once(served: Served
     watcher.live = heard = Heard(set())
     runs = [run for group in served.bench.shelf.every() for run in group.runs]
     document = examined(str(served.root), sources(served.bench.shelf, runs))
-    expected = [(f.slug, f.severity, f.message) for f in examine(served.root).main]
+    expected = [(f.slug, f.severity, words.in_text(f.message)) for f in examine(served.root).main]
     assert [(f["slug"], f["severity"], f["message"]) for f in document["findings"]] == expected
     assert document["findings"]
-    watcher.health = Health({**document, "findings": document["findings"][1:]}, "done")
-    answer: Future[Any] = Future()
-    answer.set_result(document)
-    watcher._take(answer)
-    watcher._take(answer)
-    assert [len(data["new"]) for kind, data in heard.said if kind == "findings"] == [1, 0]
+    for some in (document["findings"][1:], document["findings"], document["findings"]):
+        answer: Future[Any] = Future()
+        answer.set_result({**document, "findings": some})
+        watcher._take(answer)
+    assert [len(data["new"]) for kind, data in heard.said if kind == "findings"] == [0, 1, 0]
+
+
+def test_a_finding_that_comes_and_goes_is_told_once_until_it_is_worse() -> None:
+    """Else a rule on the brink rings the bell at every other examination."""
+    told, course = Told(), ["info", "info", "warning", "info", "warning", "error", "error"]
+    assert [told.is_news("a", "diverged", each) for each in course] == [True, False, True, False, False, True, False]
+    assert told.is_news("b", "diverged", "info")
+    assert told.is_news("a", "plateau", None)
 
 
 def test_a_failed_examination_is_said_and_keeps_the_last(served: Served) -> None:

@@ -59,18 +59,22 @@
     async load() {
       this.seen = true;
       this.stale = false;
-      const ticket = (this.ticket = (this.ticket || 0) + 1);
+      if (this.asking) { this.owed = true; return; }  // one question at a time: rows that come faster than answers are drawn too
+      [this.asking, this.owed] = [true, false];
       const width = Math.round($(".plot", this.figure).clientWidth * Math.min(devicePixelRatio, 2)) || 600;
+      const asked = String(this.query({ width }));
       let data;
       try {
-        const answer = await fetch("/api/curve?" + this.query({ width }));
+        const answer = await fetch("/api/curve?" + asked);
         data = await answer.json();
         if (!answer.ok) throw new Error(data.error);
       } catch (error) {
         if (!this.data) $(".plot", this.figure).textContent = String(error.message || error);
         return;
+      } finally {
+        this.asking = false;
       }
-      if (ticket !== this.ticket) return;  // a newer question is on its way
+      if (asked !== String(this.query({ width }))) return this.load();  // the view is another by now
       this.data = data;
       const [svg, csv] = $$(".get a", this.figure), name = data.metric.replace(/[^\w.-]+/g, "_");
       svg.href = "/api/curve.svg?" + this.query({ log: this.log() ? 1 : "" });
@@ -79,6 +83,7 @@
       csv.download = name + ".csv";
       this.draw();
       relab.loaded && relab.loaded(this);
+      if (this.owed) this.load();
     }
 
     log() { return this.data && this.data.log_y !== "no" && (relab.view.log === null ? this.data.log_y === "yes" : relab.view.log); }
