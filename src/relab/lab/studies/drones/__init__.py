@@ -21,10 +21,10 @@ def plan(full: bool) -> list[Step]:
     listed = [
         course("hover_race", "one policy for hover and race", steps.SEEDS),
         course("pick_place", "pick-and-place from nothing", steps.SEEDS),
-        course("hover_race_long", "one policy for hover and race with more steps", steps.SEEDS[:1]),
+        course("pick_place_long", "pick-and-place with more steps", steps.SEEDS[:1]),
     ]
     more = [
-        course("pick_place_long", "pick-and-place with more steps", steps.SEEDS[:1]),
+        course("hover_race_long", "one policy for hover and race with more steps", steps.SEEDS[:1]),
         course("hover_race_full", "one policy for hover and race, the whole budget", steps.SEEDS),
         course("pick_place_full", "pick-and-place, the whole budget", steps.SEEDS),
     ]
