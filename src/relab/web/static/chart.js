@@ -168,8 +168,10 @@
     caption() {
       const data = this.data, rows = data.lines.reduce((n, line) => n + line.rows, 0), lost = data.lines.reduce((n, line) => n + line.lost, 0);
       const exact = data.lines.every((line) => line.exact), unit = data.unit && data.unit !== "-" ? data.unit : "";
-      const how = exact ? (this.figure.classList.contains("lead") ? "every row" : "") : `lowest and highest of ${rows.toLocaleString("en")} rows a column; zoom in for each`;
-      $("figcaption .dim", this.figure).textContent = [unit, how, this.log() ? "log" : "", lost ? `${lost} not finite` : ""].filter(Boolean).join(" · ");
+      const lead = this.figure.classList.contains("lead"), many = `${rows.toLocaleString("en")} rows`, line = $("figcaption .dim", this.figure);
+      const whole = exact ? "every row" : `lowest and highest of ${many} a column; zoom in for each`, how = lead ? whole : exact ? "" : many;
+      line.textContent = [unit, how, this.log() ? "log" : "", lost ? `${lost} not finite` : ""].filter(Boolean).join(" · ");
+      line.title = whole;
     }
 
     keys() {
