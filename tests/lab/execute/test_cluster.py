@@ -325,6 +325,21 @@ def test_a_folder_that_the_other_end_cannot_write_is_an_error(tmp_path: Path) ->
         run(tmp_path, [job], Machines())
 
 
+def test_a_desk_that_the_other_end_cannot_write_is_told_by_the_engine(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing can be left there that says so: what is raised is all that comes home."""
+
+    def write(self: Desk, id_: str, end: End) -> None:
+        raise OSError(30, "Read-only file system", str(tmp_path / "engine/ends/r.1.json"))
+
+    desk = Desk(tmp_path).make()
+    desk.put(Order("r.1", ["x"], True, str(tmp_path / "log"), str(tmp_path), source="another relab"))
+    monkeypatch.setattr(Desk, "write_end", write)
+    with pytest.raises(EngineError, match=r"\S+ cannot write to \S+/engine/ends/r.1.json \(Read-only file system\)"):
+        node.carry_out(str(desk.folder), ["r.1"])
+
+
 def test_a_folder_that_the_other_end_does_not_see_is_an_error_with_both_ways_out(tmp_path: Path) -> None:
     with pytest.raises(EngineError, match=r"does not see \S+/nowhere: put it on a file system .*shared: false"):
         node.carry_out(str(tmp_path / "nowhere" / "engine"), ["run-0.1"])

@@ -10,13 +10,14 @@ writes.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import platform
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -66,7 +67,21 @@ def carry_out(desk_folder: str, ids: Sequence[str], job: str = "", stop: Stop | 
         if stop.caught:
             desk.write_end(id_, End(-signal.SIGTERM, 0.0, host(), again=True))
         elif desk.end(id_) is None or desk.end(id_).again:  # type: ignore[union-attr]
-            Try(desk, desk.order(id_), job, stop, place).run()
+            with told(desk):
+                Try(desk, desk.order(id_), job, stop, place).run()
+
+
+@contextlib.contextmanager
+def told(desk: Desk) -> Iterator[None]:
+    """Inside, a desk that this machine cannot even write to, to say so, becomes an error that the engine passes on."""
+    try:
+        yield
+    except OSError as error:
+        raise EngineError(cannot_write(desk, error)) from error
+
+
+def cannot_write(desk: Desk, error: OSError) -> str:
+    return f"{host()} cannot write to {error.filename or desk.folder} ({error.strerror})"
 
 
 @dataclass
@@ -103,7 +118,7 @@ class Try:
             Path(self.order.log).parent.mkdir(parents=True, exist_ok=True)
             open_plain(self.order.log, "ab").close()
         except OSError as error:
-            return f"{self.host} cannot write to {error.filename or self.desk.folder} ({error.strerror})"
+            return cannot_write(self.desk, error)
         return "" if os.path.isdir(self.order.cwd) else f"{self.host} does not see the folder {self.order.cwd}"
 
     def alone(self) -> bool:
