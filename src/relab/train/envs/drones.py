@@ -223,6 +223,19 @@ def crash_cost(law):
     return CRASH_COSTS + law.guide * GUIDED_CRASH
 
 
+@njit(cache=True)
+def fly_on(body, goal, phase, tally, last, near, rings, task, tick, i, a):
+    """Count a ring that was passed and head for the next one; the end code."""
+    phase[i, a] = tasks.APPROACH
+    tally[i, a, RINGS] += 1.0
+    tally[i, a, PERFORMANCE] = tally[i, a, RINGS] / rings.shape[1]
+    if tally[i, a, RINGS] == rings.shape[1]:
+        return FINISHED
+    next_ring(goal, rings, i, a, int(tally[i, a, RINGS]))
+    value(body, goal, phase, near, last, task, tick, i, a)
+    return 0
+
+
 @njit(cache=True, error_model="numpy", inline="always")
 def work_on(body, goal, phase, tally, last, near, was, rings, task, tick, rng, i, a, law, info):
     """One drone's task, after everybody has moved: (reward, end code)."""
@@ -242,21 +255,11 @@ def work_on(body, goal, phase, tally, last, near, was, rings, task, tick, rng, i
         tally[i, a, PERFORMANCE] = KEEP * tally[i, a, PERFORMANCE] + (1.0 - KEEP) * still
     elif crossing == PASSED:
         paid += RING_PAYS + weight * GUIDED_RING
-        phase[i, a] = tasks.APPROACH
-        tally[i, a, RINGS] += 1.0
-        tally[i, a, PERFORMANCE] = tally[i, a, RINGS] / rings.shape[1]
-        if tally[i, a, RINGS] < rings.shape[1]:
-            next_ring(goal, rings, i, a, int(tally[i, a, RINGS]))
-            value(body, goal, phase, near, last, task, tick, i, a)
-        else:
-            end = FINISHED
-    elif crossing == HIT:
-        if law.hits_end:
-            end = COLLISION
-        else:
-            paid -= crash_cost(law)
-            lines_up(body, goal, phase, i, a)
+        end = fly_on(body, goal, phase, tally, last, near, rings, task, tick, i, a)
+    elif crossing == HIT and law.hits_end:
+        end = COLLISION
     elif task == RACE:
+        paid -= crash_cost(law) if crossing == HIT else 0.0
         lines_up(body, goal, phase, i, a)
     elif task == PICK:
         tally[i, a, PERFORMANCE] = tally[i, a, PERFECT]
