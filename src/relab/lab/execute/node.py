@@ -67,12 +67,12 @@ def carry_out(desk_folder: str, ids: Sequence[str], job: str = "", stop: Stop | 
         if stop.caught:
             desk.write_end(id_, End(-signal.SIGTERM, 0.0, host(), again=True))
         elif desk.end(id_) is None or desk.end(id_).again:  # type: ignore[union-attr]
-            with told(desk):
+            with unwritable_is_an_error(desk):
                 Try(desk, desk.order(id_), job, stop, place).run()
 
 
 @contextlib.contextmanager
-def told(desk: Desk) -> Iterator[None]:
+def unwritable_is_an_error(desk: Desk) -> Iterator[None]:
     """Inside, a desk that this machine cannot even write to, to say so, becomes an error that the engine passes on."""
     try:
         yield
