@@ -39,8 +39,6 @@ WHOLE = {
     "web/render.py": "package data",
     "lab/execute/release.py": "the sources of relab",
     "lab/execute/slots.py": "/sys",
-    "lab/execute/parcels.py": "runs of this call, which travel whole",
-    "lab/execute/ray_border.py": "files that the user sends along",
     "train/check_algo.py": "runs that this program made a moment ago",
     "train/replay.py": "training: rows that this program wrote, as many as the config asks for",
     "train/checkpoint.py": "training: state that this program wrote, as large as it must be",

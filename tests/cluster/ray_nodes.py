@@ -17,6 +17,8 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
+from slurm_nodes import parent, pids
+
 os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
 os.environ.setdefault("RAY_ENABLE_UV_RUN_RUNTIME_ENV", "0")
 os.environ.setdefault("RAY_worker_niceness", "0")  # Ray gives way to everybody else by 15
@@ -87,11 +89,11 @@ class RayNodes:
         """A node in a name space of its own: what is mounted there, as `prepare` says, is seen there alone."""
         words = f"{prepare} && exec {sys.executable} -m ray.scripts.scripts start --address={self.address} --block"
         words += f" --num-cpus={self.cores} --object-store-memory={MEMORY}"
-        before = len(self.cluster_nodes())
+        before = self.cluster_nodes()
         self.joined.append(subprocess.Popen(["unshare", "-m", "sh", "-c", words], start_new_session=True,
                                             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))  # fmt: skip
-        until = time.monotonic() + 90
-        while len(self.cluster_nodes()) <= before:
+        until = time.monotonic() + PATIENCE_S
+        while self.cluster_nodes() <= before:  # one that was killed is counted for some seconds more
             assert time.monotonic() < until, "the node did not come up"
             time.sleep(0.2)
         return self.joined[-1]
@@ -104,13 +106,14 @@ class RayNodes:
         except OSError:
             return False
 
-    def cluster_nodes(self) -> list[Any]:
+    def cluster_nodes(self) -> set[str]:
+        """Ids of those that live, as far as Ray knows."""
         from ray._private.state import GlobalState
         from ray._raylet import GcsClientOptions
 
         state = GlobalState()
         state._initialize_global_state(GcsClientOptions.create(self.address, None, True, False))
-        return [node for node in state.node_table() if node["Alive"]]
+        return {node["NodeID"] for node in state.node_table() if node["Alive"]}
 
     @property
     def address(self) -> str:
@@ -121,10 +124,15 @@ class RayNodes:
         return [info.process.pid for infos in node.all_processes.values() for info in infos]
 
     def kill(self, which: int = 0) -> None:
-        """kill -9 of a node's raylet, as a machine that loses its power."""
+        """kill -9 of a node's raylet and of all that it started, as a machine that loses its power.
+
+        Of the raylet alone a run notices nothing for seconds: its worker goes on, and may well come to its end.
+        """
         node = self.more.pop(which)
         (raylet,) = node.all_processes["raylet"]
-        os.kill(raylet.process.pid, signal.SIGKILL)
+        for pid in family(raylet.process.pid):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
 
     def kill_head(self) -> None:
         """kill -9 of what knows all nodes, and of its raylet."""
@@ -141,6 +149,15 @@ class RayNodes:
         if self.cluster is not None:
             self.cluster.shutdown()
             self.cluster = None
+
+
+def family(pid: int) -> list[int]:
+    """A process and all below it."""
+    above = {each: parent(each) for each in pids()}
+    members = [pid]
+    for each in members:  # grows meanwhile
+        members += [child for child, its in above.items() if its == each]
+    return members
 
 
 if __name__ == "__main__":

@@ -18,6 +18,7 @@ from trainings import STEPS, begun, events, experiment, finish, report, runs, sa
 
 pytestmark = pytest.mark.cluster
 SOME = 2  # runs of an experiment
+LONG = 5 * STEPS  # where the engine takes seconds to notice
 MINUTES = float(os.environ.get("CLUSTER_MINUTES", "1"))  # that a job of Slurm may take in the test of its limit
 SLURM_STEPS = int(os.environ.get("CLUSTER_LONG_STEPS", "4_000_000"))  # longer than those
 
@@ -90,15 +91,21 @@ def under_way(folder: Path) -> dict[str, object]:
     raise AssertionError("no run was under way")
 
 
-def test_ray_node_is_lost(tmp_path: Path, ray_nodes: RayNodes, home: dict[str, bytes]) -> None:
+def test_ray_node_is_lost(tmp_path: Path, home: dict[str, bytes]) -> None:
+    """Which node has runs is Ray's affair, but never the head, which has no cores: all others go."""
     folder, began = tmp_path / "x", time.monotonic()
-    process = experiment(folder, ray_at(ray_nodes))
-    wait_for(lambda: begun(folder), "run with a checkpoint")
-    while ray_nodes.more:  # which of them has runs is Ray's affair: all go but the head
-        ray_nodes.kill()
-    ray_nodes.add()
-    finish(process, folder)
+    with RayNodes(1) as nodes:
+        nodes.add()
+        nodes.add()
+        process = experiment(folder, ray_at(nodes))
+        wait_for(lambda: begun(folder), "run with a checkpoint")
+        while nodes.more:
+            nodes.kill()
+        nodes.add()
+        out = finish(process, folder)
     same(folder, home)
+    assert events(folder, "resume"), "no run was on a node that was killed"
+    assert "(raylet)" not in out, "Ray's log of the lost node stands in our output"
     report("ray, all nodes but the head killed, one added", began, folder)
 
 
@@ -234,17 +241,20 @@ def test_a_watcher_stops_runs(tmp_path: Path, engine: str, request: pytest.Fixtu
     report(f"{engine}, stopped by a watcher", began, folder)
 
 
-def test_ray_head_is_lost(tmp_path: Path, home: dict[str, bytes]) -> None:
+def test_ray_head_is_lost(tmp_path: Path) -> None:
     """Without its head a Ray cluster is gone, and so is the submitter; the next call, on another one, goes on."""
-    folder, began = tmp_path / "x", time.monotonic()
+    here, folder = tmp_path / "here", tmp_path / "x"
+    finish(experiment(here, "local", LONG), here)
+    began = time.monotonic()
     env = {**os.environ, "RAY_gcs_rpc_server_reconnect_timeout_s": "5"}  # a minute otherwise
     with RayNodes(2) as first:
-        process = experiment(folder, ray_at(first), env=env)
+        process = experiment(folder, ray_at(first), LONG, env=env)
         wait_for(lambda: begun(folder), "run with a checkpoint")
         first.kill_head()
         process.wait(900)
     assert process.returncode != 0
     with RayNodes(2) as second:
-        finish(experiment(folder, ray_at(second)), folder)
-    same(folder, home)
+        finish(experiment(folder, ray_at(second), LONG), folder)
+    same(folder, trained(here))
+    assert events(folder, "resume"), "the runs were done before they were ended"
     report("ray, head killed, called again on another cluster", began, folder)

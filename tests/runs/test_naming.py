@@ -42,6 +42,9 @@ def group(*names: str, env: str = "", **config) -> Nameable:
         ([group("a", "b", algo__name="ppo"), group("c", "d", algo__name="ppo")], ["ppo (a)", "ppo (c)"]),
         ([group("a", "b", env="CartPole-v1", algo__name="ppo")], ["ppo on CartPole-v1"]),
         ([group("only")], ["only"]),
+        # a setting that a log does not say names nothing
+        ([group("a", "b", env="x", algo__name="ppo", width=2), group("c", "d", env="x", algo__name="ppo")],
+         ["width=2", "ppo on x"]),
         # names that a sweep made are for the disk
         ([group("lr0p1_s0_731489ca", "lr0p1_s1_731489ca", lr=0.1), group("lr0p2_s0_1d6c1c52", "lr0p2_s1_1d6c1c52", lr=0.2)],
          ["lr=0.1", "lr=0.2"]),

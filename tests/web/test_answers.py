@@ -117,7 +117,7 @@ def test_the_page_lists_groups_and_an_empty_folder_says_what_to_do(
     empty = shelf_of(tmp_path / "nothing")
     for page, words in (
         ("/compare", "Nothing to compare yet"),
-        ("/today", "Nothing here yet"),
+        ("/today", "No runs here yet"),
         ("/notebook", "No log yet"),
     ):
         assert words in empty.get(page).text
@@ -183,6 +183,22 @@ def test_the_log_is_searched_in_any_language_and_stale_numbers_are_marked(log: S
     more = unescape(log.get("/notebook/more").text)
     assert "123" in more
     assert ">400<" in more
+
+
+def test_a_person_s_own_log_is_shown_newest_first(served: Served) -> None:
+    (served.root / "LOG.md").write_text(
+        "# 実験ノート\n\n## 2026-11-16 学習率を下げた\n\n収束が速い。\n\n### 次\n\n種を増やす。\n\n"
+        "## 2026-11-17 探索系数\n\n第三次更新后崩溃。\n", encoding="utf-8"
+    )  # fmt: skip
+    text = served.get("/notebook").text
+    assert "No log yet" not in text
+    assert text.count("<article") == 2  # the title of the file is no entry, and a smaller heading belongs to its own
+    assert text.index("探索系数") < text.index("学習率を下げた") < text.index("種を増やす")
+
+
+def test_without_a_log_no_number_is_called_right(served: Served) -> None:
+    assert "there is no log" in served.get("/notebook/more").text
+    assert "what the record says" not in served.get("/notebook/more").text
 
 
 def test_a_log_that_leads_out_of_the_folder_is_none(served: Served, tmp_path: Path) -> None:

@@ -121,6 +121,46 @@ def test_filter_sort_open_and_back(site: Site, browser: Browser) -> None:
     assert page.errors == []
 
 
+def test_escape_leaves_the_filter_and_keeps_its_words(site: Site, browser: Browser) -> None:
+    """So that keys move in what was filtered; by itself a browser empties the field."""
+    page = browser.page()
+    page.open(f"{site.address}/runs", "document.querySelectorAll('tbody.group').length === 2")
+    page.press("/")
+    for letter in "wide":
+        page.press(letter)
+    page.wait("document.querySelectorAll('tbody.group').length === 1")
+    page.press("Escape")
+    page.press("j")
+    page.wait("document.querySelector('tr.at')")
+    assert page.run("document.querySelector('#q, [name=q]').value") == "wide"
+    assert page.run("document.querySelectorAll('tbody.group').length") == 1
+
+
+def test_a_constant_is_drawn_as_a_line_in_the_middle(site: Site, browser: Browser) -> None:
+    """Rounding of a mean must not become the height of the axis, which a band then fills."""
+    page = browser.page()
+    page.open(f"{site.address}/group/{site.key('wide')}", "relab.charts[0].plot")
+    low, high = page.run("relab.charts[0].reach(0.00063, 0.00063 * (1 + 1e-15))")
+    assert low < 0.00063 * 0.95
+    assert high > 0.00063 * 1.05
+    assert page.run("relab.charts[0].reach(0, 0)") == [-1, 1]
+    assert page.run("relab.charts[0].reach(0, 100)") == [-6, 106]
+
+
+def test_rows_that_come_faster_than_answers_are_drawn(site: Site, browser: Browser) -> None:
+    """A run that logs every moment on a busy machine: each answer is drawn, though a newer one is owed."""
+    page = browser.page()
+    page.open(f"{site.address}/group/{site.key('wide')}", "relab.charts[0].plot")
+    page.run("""(() => { const ask = window.fetch, chart = relab.charts[0], draw = chart.draw.bind(chart);
+      window.drawn = 0;
+      chart.draw = () => { window.drawn++; draw(); };
+      window.fetch = async (...words) => { await new Promise((done) => setTimeout(done, 300)); return ask(...words); };
+      window.rows = setInterval(relab.again, 50); })()""")
+    page.wait("drawn > 2", 30)
+    page.run("clearInterval(rows)")
+    assert page.errors == []
+
+
 def test_a_view_is_in_its_address(site: Site, browser: Browser) -> None:
     page = browser.page()
     page.open(f"{site.address}/group/{site.key('wide')}?find=kl", "relab.charts[0].plot")
@@ -191,6 +231,38 @@ def test_no_page_is_wider_than_its_screen(site: Site, browser: Browser, width: i
         assert page.run("document.documentElement.scrollWidth") <= width, path
     dark_paper = page.run("getComputedStyle(document.body).backgroundColor") != "rgb(255, 255, 255)"
     assert dark_paper is dark
+
+
+def test_nothing_is_cut_on_a_phone(tmp_path: Path, browser: Browser) -> None:
+    """Long names wrap within their card, and every number of a seed can be read without moving the table."""
+    for seed in range(5):
+        made_up.run(tmp_path / f"{'a_very_long_name' * 4}-s{seed}", 100.0 + seed, seed=seed)
+    site = Site(tmp_path)
+    try:
+        page = browser.page(390, 800)
+        page.open(f"{site.address}/runs", "document.querySelector('tbody.group')")
+        ends = "[...document.querySelectorAll('tbody.group .name a')].map(e => e.getBoundingClientRect().right)"
+        assert max(page.run(ends)) < 390
+        page.open(f"{site.address}/group/{site.bench.shelf.every()[0].key}", "relab.charts[0].plot")
+        assert page.run("(e => e.scrollWidth <= e.clientWidth)(document.querySelector('#seeds').parentElement)")
+        assert page.errors == []
+    finally:
+        site.close()
+
+
+def test_pages_of_an_empty_folder_fill_by_themselves(tmp_path: Path, browser: Browser) -> None:
+    site = Site(tmp_path)
+    try:
+        pages = {path: browser.page() for path in ("/today", "/runs", "/compare")}
+        for path, page in pages.items():
+            page.open(site.address + path, "document.querySelector('.empty') && document.querySelector('.live.on')")
+        for name, value in (("a", 1.0), ("b", 2.0)):
+            made_up.run(tmp_path / f"{name}-s0", value, seed=0, algo__lr=value / 1000)
+        for page in pages.values():
+            page.wait("!document.querySelector('.empty')", 30)
+            assert page.errors == []
+    finally:
+        site.close()
 
 
 def test_what_a_log_says_runs_nowhere(tmp_path: Path, browser: Browser) -> None:

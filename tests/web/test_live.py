@@ -6,7 +6,7 @@ import asyncio
 import http.server
 import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +15,12 @@ from starlette.requests import Request
 
 import made_up
 from relab.base.jsonl import encode
+from relab.report import words
 from relab.web import live as streams
 from relab.web.examining import examined
 from relab.web.live import Live
 from relab.web.pages import api
+from relab.web.told import Told
 from relab.web.watching import Health, sources
 from relab.web.webhook import Webhook
 from web.conftest import Served
@@ -54,8 +56,8 @@ def test_a_row_that_is_written_is_said_at_the_next_look(served: Served) -> None:
 
 def test_runs_that_come_go_and_change_are_said(served: Served) -> None:
     watcher = served.bench.watcher
-    watcher.live = heard = Heard(set())
     watcher.look_at_runs()
+    watcher.live = heard = Heard(set())
     made_up.run(served.root / "runs" / "fresh-s0", 5.0, seed=0)
     served.act("archive", {"runs": ["runs/wide-s4"]})
     served.act("star", {"runs": ["runs/wide-s1"], "on": True})
@@ -64,6 +66,19 @@ def test_runs_that_come_go_and_change_are_said(served: Served) -> None:
     ((kind, data),) = heard.said
     assert kind == "runs"
     assert {"runs/fresh-s0", "runs/wide-s1"} <= set(data["changed"])
+
+
+def test_the_first_run_of_an_empty_folder_is_said(tmp_path: Path, shelf_of: Callable[..., Served]) -> None:
+    """Its pages promise that a run appears by itself."""
+    served = shelf_of(tmp_path)
+    watcher = served.bench.watcher
+    watcher.live = heard = Heard(set())
+    watcher.look_at_runs()
+    assert heard.said == []
+    made_up.run(tmp_path / "fresh-s0", 5.0, seed=0)
+    served.bench.shelf.refresh()
+    watcher.look_at_runs()
+    assert heard.said == [("runs", {"changed": ["fresh-s0"], "gone": [], "runs": 1})]
 
 
 def test_findings_are_those_of_examine_and_new_ones_are_said_once(served: Served) -> None:
@@ -75,15 +90,22 @@ def test_findings_are_those_of_examine_and_new_ones_are_said_once(served: Served
     watcher.live = heard = Heard(set())
     runs = [run for group in served.bench.shelf.every() for run in group.runs]
     document = examined(str(served.root), sources(served.bench.shelf, runs))
-    expected = [(f.slug, f.severity, f.message) for f in examine(served.root).main]
+    expected = [(f.slug, f.severity, words.in_text(f.message)) for f in examine(served.root).main]
     assert [(f["slug"], f["severity"], f["message"]) for f in document["findings"]] == expected
     assert document["findings"]
-    watcher.health = Health({**document, "findings": document["findings"][1:]}, "done")
-    answer: Future[Any] = Future()
-    answer.set_result(document)
-    watcher._take(answer)
-    watcher._take(answer)
-    assert [len(data["new"]) for kind, data in heard.said if kind == "findings"] == [1, 0]
+    for some in (document["findings"][1:], document["findings"], document["findings"]):
+        answer: Future[Any] = Future()
+        answer.set_result({**document, "findings": some})
+        watcher._take(answer)
+    assert [len(data["new"]) for kind, data in heard.said if kind == "findings"] == [0, 1, 0]
+
+
+def test_a_finding_that_comes_and_goes_is_told_once_until_it_is_worse() -> None:
+    """Else a rule on the brink rings the bell at every other examination."""
+    told, course = Told(), ["info", "info", "warning", "info", "warning", "error", "error"]
+    assert [told.is_news("a", "diverged", each) for each in course] == [True, False, True, False, False, True, False]
+    assert told.is_news("b", "diverged", "info")
+    assert told.is_news("a", "plateau", None)
 
 
 def test_a_failed_examination_is_said_and_keeps_the_last(served: Served) -> None:

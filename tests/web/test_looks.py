@@ -15,6 +15,7 @@ from relab.web.colours import STYLES, Colours
 from relab.web.pages import compare
 from relab.web.pages.runs import columns_of
 from relab.web.query import Choice
+from relab.web.watching import Health
 from web.conftest import Served, two_configs
 
 
@@ -100,6 +101,88 @@ def test_a_card_says_in_how_many_runs_of_which_config(served: Served) -> None:
     (card,) = cards.of_all([*some, finding("runs/narrow-s0")], groups)
     assert card["place"] == "3 runs of 2 configs"
     assert cards.of_groups(some, [served.bench.shelf.group(served.key("narrow"))]) == []
+
+
+def test_the_page_of_one_run_counts_no_other(served: Served) -> None:
+    """On its own page "1 of 5 runs" would say that the other four are well, which nobody looked at there."""
+    wide = served.bench.shelf.group(served.key("wide"))
+    some = [finding("runs/wide-s1", 2000), finding("runs/wide-s4", 1000)]
+    (card,) = cards.of_groups(some, [wide], {"runs/wide-s1"})
+    assert card["place"] == ""
+    assert card["since"].words == "since step 2,000"
+
+
+def test_configs_in_which_a_rule_is_about_another_metric_have_a_card_each(served: Served) -> None:
+    """A card shows the first finding in full: what it says must hold of every run that it names."""
+    about = {"wide": "return/length", "narrow": "value/explained_variance"}
+    some = [finding(f"runs/{name}-s{seed}") | {"evidence": [{"metric": about[name]}]}
+            for name in about for seed in range(2)]  # fmt: skip
+    assert [c["place"] for c in cards.of_all(some, served.bench.shelf.every())] == [
+        "wide: 2 of 5 runs", "narrow: 2 of 5 runs"]  # fmt: skip
+    odd = [some[0], some[1] | {"evidence": [{"metric": "policy/kl"}]}]
+    assert len(cards.of_all(odd, served.bench.shelf.every())) == 1  # within a config the seeds stay together
+
+
+def health_of(*findings: dict[str, object]) -> Health:
+    plain = dict.fromkeys(("message", "meaning", "refuted_by", "confidence", "explained_by", "check", "spark"), "")
+    full = plain | {"evidence": [], "reference": None, "tries": [], "new": False}
+    return Health({"findings": [full | each for each in findings], "since": ""}, "done")
+
+
+def test_every_page_counts_findings_as_the_cards_that_one_sees(served: Served) -> None:
+    """Five seeds that diverge are one finding in five runs, not five findings."""
+    some = [finding(f"runs/narrow-s{seed}") | {"slug": slug} for seed in range(5) for slug in ("one", "two")]
+    served.bench.watcher.health = health_of(*some)
+    assert "2 findings." in served.get("/today").text
+    assert "2 warnings</a>" in served.get("/runs").text
+
+
+def test_a_card_of_many_runs_folds_most_of_them(tmp_path: Path, shelf_of: Callable[..., Served]) -> None:
+    for seed in range(9):
+        made_up.run(tmp_path / f"a-s{seed}", 10.0, seed=seed)
+    served = shelf_of()
+    served.bench.watcher.health = health_of(*(finding(f"a-s{seed}") for seed in range(9)))
+    text = served.get("/today").text
+    assert text.index("a-s5") < text.index("and 3 more runs") < text.index("a-s6</a>")
+
+
+def test_a_folder_that_is_being_read_is_not_called_empty(tmp_path: Path, shelf_of: Callable[..., Served]) -> None:
+    served = shelf_of(tmp_path)
+    for page in ("/today", "/runs", "/compare"):
+        served.bench.shelf.progress = (14, 21, "a run")
+        assert "Reading the folder" in served.get(page).text, page
+        served.bench.shelf.progress = None
+        assert "relab train ppo" in served.get(page).text, page
+
+
+def test_a_run_that_logs_little_has_all_its_charts_open(served: Served) -> None:
+    from relab.web.pages.group import metrics
+
+    (run, *_) = served.bench.shelf.loaded(served.bench.shelf.group(served.key("wide"))).runs
+    column = next(iter(run.history.columns.values()))
+    run.history.columns |= {f"foreign/{i}": column for i in range(8)}
+    assert all(metric.lead for metric in metrics([run]))
+    run.history.columns |= {f"foreign/{i}": column for i in range(30)}
+    assert sum(metric.lead for metric in metrics([run])) == 8
+
+
+def test_a_run_without_a_return_is_not_said_to_lack_a_finite_number(
+    tmp_path: Path, shelf_of: Callable[..., Served]
+) -> None:
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a" / "log.csv").write_text("step,critic_loss\n" + "".join(f"{i},{i}.5\n" for i in range(9)))
+    served = shelf_of()
+    (group,) = served.bench.shelf.every()
+    assert '<p id="outcome">no return was logged' in served.get(f"/run/{group.runs[0].name}").text
+
+
+def test_a_note_of_all_seeds_stands_beside_their_config(served: Served) -> None:
+    served.act("note", {"groups": [served.key("wide")], "text": "第三次更新后策略崩溃"})
+    served.act("note", {"runs": ["runs/narrow-s0"], "text": "only this one"})
+    served.bench.shelf.refresh()
+    firsts = [row for row in served.get("/runs").text.split('<tr class="') if row.startswith("row")]
+    assert sum("第三次更新后策略崩溃" in row for row in firsts) == 1
+    assert not any("only this one" in row for row in firsts)
 
 
 def test_a_finding_about_a_whole_folder_has_a_card(served: Served) -> None:

@@ -1,5 +1,8 @@
 """How does a child process never outlive its parent? The kernel ends it with the parent, a thread where it does not.
 
+What is started on another machine for an engine is tied: it ends with whoever started it there, and so does all that
+it starts (TIED in the environment). An engine may kill what stands in between, and nobody else would end the rest.
+
 A Leash stands first among the arguments of a process that multiprocessing spawns, with `call` as its target: it is read
 before what comes after it is, so that it holds while the child still imports.
 """
@@ -7,6 +10,7 @@ before what comes after it is, so that it holds while the child still imports.
 from __future__ import annotations
 
 import ctypes
+import functools
 import os
 import signal
 import sys
@@ -20,6 +24,8 @@ PARENT_DIED = 1  # prctl: PR_SET_PDEATHSIG
 LIBC = ctypes.CDLL(None) if sys.platform == "linux" else None  # loaded beforehand: between fork and exec is no time
 LEAKED = "ignore:resource_tracker:UserWarning"
 LOOK_S = 0.5  # between two looks for the parent
+TIED = "RELAB_TIED"  # in the environment of a process: what it starts is to end with it
+TO_PARENT = (sys.executable, "-P", "-m", "relab.base.leash")  # before a program's words: it ends with its parent
 
 
 def die_with(parent: int, how: signal.Signals) -> None:
@@ -31,6 +37,11 @@ def die_with(parent: int, how: signal.Signals) -> None:
         LIBC.prctl(PARENT_DIED, how)
     if os.getppid() != parent:
         os._exit(128 + how)
+
+
+def tie(how: signal.Signals) -> Callable[[], None] | None:
+    """What a child is to call between fork and exec; None where this process is not tied itself."""
+    return functools.partial(die_with, os.getpid(), how) if os.environ.get(TIED) else None
 
 
 class Leash:
@@ -78,3 +89,8 @@ def call(leash: Leash, work: Callable[..., None], *arguments: Any) -> None:
         code = 0
     finally:
         os._exit(code)
+
+
+if __name__ == "__main__":
+    die_with(os.getppid(), signal.SIGTERM)
+    os.execvp(sys.argv[1], sys.argv[1:])

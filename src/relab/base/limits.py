@@ -21,6 +21,7 @@ TEXT = 16_000_000  # bytes of a log that people read: notes, the output of a com
 ROWS = 1 << 29  # bytes of a file of rows that become columns: 8 for each number
 KEPT = 1 << 27  # bytes of a file of rows that stay as they are, at ten times their size
 LINE = 1 << 24  # bytes of a line in a file of rows
+TRAVELS = 1 << 31  # bytes that go to a machine which shares no folder, all at once and in memory
 BLOCK = 1 << 20  # bytes read at a time
 
 # Settings that memory is laid out by, whoever wrote the config: checked before anything is.

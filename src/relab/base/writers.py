@@ -12,6 +12,8 @@ import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from relab.base.enclosed import open_plain
+
 REMOTE = ("nfs", "cifs", "smb", "9p", "fuse", "virtiofs", "lustre", "gpfs", "beegfs", "ceph", "afs")
 KEPT_S = 0.25  # a list of open files is good for so long
 _kept: dict[str, tuple[float, frozenset[tuple[int, int]]]] = {}
@@ -24,6 +26,20 @@ def written(paths: Iterable[str | os.PathLike[str]]) -> bool | None:
         return True
     seen = bool(files) and os.path.isdir("/proc/self/fd")
     return False if seen and all(_ours(stat) and not _remote(path) for path, stat in files) else None
+
+
+def is_locked(path: str | os.PathLike[str]) -> bool:
+    """Whether a process holds the lock of a file, as far as the file system tells."""
+    try:
+        import fcntl
+
+        with open_plain(path) as file:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)  # closing it lets go
+    except BlockingIOError:
+        return True
+    except (ImportError, OSError):  # Windows, no such file, a file system without locks
+        return False
+    return False
 
 
 def _stat(path: str | os.PathLike[str]) -> os.stat_result | None:

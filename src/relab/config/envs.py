@@ -161,7 +161,11 @@ class Drones:
     size: tuple[float, float] = (0.1, 0.4)  # metres: each drone's is drawn between these
     spread: float = 0.1  # mass, inertia, thrust, drag ... of each drone are multiplied by 1 +- up to this
     collision: Literal["costs", "ends"] = "costs"  # a neighbour within 1 m costs 1 either way; ends: drones that touch
-    # (nearer than both arms are long) are lost. Hitting a ring always ends a race
+    # (nearer than both arms are long) are lost
+    ring_hit: Literal["ends", "costs"] = (
+        "ends"  # what a ring that is hit does to a race; costs: as much as an end does,
+    )
+    # and the drone flies on (PufferLib's newest drones do so; its older ones end)
     guide: float = 1.0  # weight of a reward for every metre of the way and for standing still at the target; 0: only
     # what the published experiments pay for
 

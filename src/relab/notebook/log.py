@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -119,6 +119,30 @@ def entries(logs: Iterable[Path]) -> list[Logged]:
                 if one.id and one.id != INDEX:
                     by_id.setdefault(one.id, one)
     return sorted(by_id.values(), key=lambda one: one.date)
+
+
+def everything(logs: Sequence[Path]) -> list[Logged]:
+    """relab's entries and a person's own, oldest first; what has no date comes before, in the order of the files."""
+    own = [one for log in logs for path in files(log) for one in own_entries(read(path))]
+    return sorted([*own, *entries(logs)], key=lambda one: one.date)
+
+
+def own_entries(pieces: Iterable[Logged]) -> list[Logged]:
+    """A person's pieces with what stands under their smaller headings; the title of the file alone is none."""
+    made: list[Logged] = []
+    open_ = False  # whether the piece before was a person's, so that a smaller heading belongs to it
+    for piece in pieces:
+        if open_ and not piece.id and _level(piece) > _level(made[-1]) > 1:
+            made[-1] = replace(made[-1], text=f"{made[-1].text}\n{piece.text}")
+        elif not piece.id:
+            made.append(piece)
+        open_ = not piece.id
+    return [one for one in made if len(one.text.strip().splitlines()) > bool(one.title)]
+
+
+def _level(piece: Logged) -> int:
+    """Of its heading: 1 is the title of a file, 0 is text without any."""
+    return len(piece.text) - len(piece.text.lstrip("#"))
 
 
 def read(path: Path) -> list[Logged]:

@@ -49,7 +49,8 @@ def _share(value: float) -> str:
 
 def _row(row: Row, top: float, x: Scale, digits: Callable[[float], str]) -> str:
     tone, at = colour(row.place), top + 11
-    text = digits(row.mid) + (f" [{digits(row.low)}, {digits(row.high)}]" if math.isfinite(row.low) else "")
+    varied = row.low < row.high  # seeds that are all alike have no interval, as in the tables
+    text = digits(row.mid) + (f" [{digits(row.low)}, {digits(row.high)}]" if varied else "")
     parts = [_text(LEFT, top, cut(row.label, ACROSS - len(text) - 2))]
     if math.isfinite(row.low) and math.isfinite(row.high):
         wide = max(x(row.high) - x(row.low), 1.0)

@@ -124,10 +124,9 @@ def _telling(configs: Sequence[Mapping[str, Any]], keys: Sequence[str]) -> list[
 def _said(config: Mapping[str, Any], keys: Sequence[str]) -> str:
     ends = [key.rpartition(".")[2] for key in keys]
     words = []
-    known = [key for key in keys if key in config] or keys  # what a log does not say names nothing
-    for key, end in [each for each in zip(keys, ends) if each[0] in known]:
+    for key, end in [each for each in zip(keys, ends) if each[0] in config]:  # what a log does not say names nothing
         name = end if ends.count(end) == 1 else key
-        words.append(shown(config.get(key, MISSING)) if end == "name" else f"{name}={shown(config.get(key, MISSING))}")
+        words.append(shown(config[key]) if end == "name" else f"{name}={shown(config[key])}")
     return ", ".join(dict.fromkeys(words))
 
 

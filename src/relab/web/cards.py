@@ -21,31 +21,43 @@ def of_groups(
     homes = {run.name: group for group in groups for run in group.runs if names is None or run.name in names}
     labels = {group.label for group in groups} if names is None else set()
     mine = [f for f in findings if f.get("run") in homes or f["where"] in labels]
-    return [_dressed(card, homes, groups) for card in merged(mine)]
+    return [_dressed(card, homes, groups) for card in merged(mine, homes)]
 
 
 def of_all(findings: Iterable[Document], groups: Sequence[SeedGroup]) -> list[Document]:
     """The cards of a whole folder, worst first."""
     homes = {run.name: group for group in groups for run in group.runs}
-    made = [_dressed(card, homes, groups) for card in merged(findings)]
+    made = [_dressed(card, homes, groups) for card in merged(findings, homes)]
     return sorted(made, key=lambda card: RANK.get(str(card["severity"]), 3))
 
 
-def merged(findings: Iterable[Document]) -> list[Document]:
-    """One card for each rule, with the first finding in full and the other runs that have it."""
-    cards: dict[str, Document] = {}
+def merged(findings: Iterable[Document], homes: Mapping[str, SeedGroup]) -> list[Document]:
+    """One card for each rule, with the first finding in full and the other runs that have it.
+
+    Configs in which a rule fired about different metrics have a card each: none says of a run what is another's.
+    """
+    cards: dict[tuple[str, str], Document] = {}
+    about: dict[tuple[str, str], str] = {}
     for finding in findings:
-        card = cards.setdefault(finding["slug"], {**finding, "others": []})
-        if card["where"] != finding["where"]:
+        slug, where = str(finding["slug"]), str(finding["where"])
+        config = homes[where].key if where in homes else where
+        kind = slug, about.setdefault((slug, config), metric_of(finding))
+        card = cards.setdefault(kind, {**finding, "others": []})
+        if card["where"] != where:
             card["others"].append(finding)
     return list(cards.values())
+
+
+def metric_of(finding: Document) -> str:
+    """What a finding is about first; empty where it shows no number."""
+    return next((str(each.get("metric")) for each in finding.get("evidence") or ()), "")
 
 
 def _dressed(card: Document, homes: Mapping[str, SeedGroup], groups: Sequence[SeedGroup]) -> Document:
     wheres = [str(f["where"]) for f in (card, *card["others"])]
     of = {homes[where].key: homes[where] for where in wheres if where in homes}
     of |= {group.key: group for group in groups if group.label in wheres}
-    looked_at = sum(len(group.runs) for group in of.values()) if of else len(wheres)
+    looked_at = sum(len(_looked_at(group, homes)) for group in of.values()) if of else len(wheres)
     return card | {
         "since": since(card, looked_at, "seeds" if len(of) == 1 else "runs"),
         "places": [group.place for group in of.values()][:4],
@@ -61,9 +73,15 @@ def where_text(wheres: Sequence[str], of: Sequence[SeedGroup], homes: Mapping[st
     if len(of) > 1:
         return f"{plural(len(runs), 'run')} of {plural(len(of), 'config')}"
     group, name = of[0], f"{of[0].label}: " if several else ""
-    if not runs or len(group.runs) == 1:
+    seen = len(_looked_at(group, homes))
+    if not runs or seen == 1:
         return group.label if several else ""
-    return f"{name}{len(runs)} of {len(group.runs)} runs"
+    return f"{name}{len(runs)} of {seen} runs"
+
+
+def _looked_at(group: SeedGroup, homes: Mapping[str, SeedGroup]) -> list[str]:
+    """The runs of a group that a page is about: all of them, or the one whose page it is."""
+    return [run.name for run in group.runs if run.name in homes]
 
 
 def since(card: Document, runs: int, unit: str = "seeds") -> Since | None:

@@ -23,6 +23,7 @@ from relab.report import words
 from relab.runs.course import judged_by
 from relab.web.charts import event_text
 from relab.web.shelf import Stamp, stamp_of
+from relab.web.told import Told
 
 EXAMINED_S = 5.0  # between two examinations, at least
 EVENTS = ("stage", "gate", "alert", "warning", "error", "stop", "resume", "interrupt", "finish")
@@ -48,7 +49,7 @@ class _Known:
     step: int = -1
     evals: int = 0
     events: int = 0
-    findings: set[tuple[str, str | None]] = field(default_factory=set)
+    findings: Told = field(default_factory=Told)
     examined: float = -math.inf
     owed: bool = False  # rows came since the last examination
 
@@ -120,8 +121,6 @@ def _standing(run: History) -> str:
 def _findings(source: Source, path: Path, known: _Known) -> Iterator[News]:
     loaded = find.LoadedRuns([find.Loaded(source, find.read(source, of_folder(path)))])
     for finding in examine_loaded(loaded, path).main:
-        key = (finding.slug, finding.severity)
-        if key not in known.findings:
-            known.findings.add(key)
+        if known.findings.is_news("", finding.slug, finding.severity):
             step = finding.onset if finding.onset is not None else max(known.step, 0)
             yield News("finding", step, f"{finding.slug}: {finding.message}", finding.severity or "info")

@@ -43,6 +43,7 @@ def environment() -> Environment:
     made.filters |= {
         "code": coded,
         "printable": printable,
+        "worded": words.in_text,
         "exact": exact,
         "segment": lambda text: quote(str(text), safe=""),
     }

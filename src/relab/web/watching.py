@@ -22,6 +22,7 @@ from relab.web import examining
 from relab.web.desk import Desk
 from relab.web.live import Live
 from relab.web.shelf import Shelf, Stamp, source_of, stamp_of
+from relab.web.told import Told
 from relab.web.webhook import Webhook
 
 PERIOD_S = 1.0
@@ -64,6 +65,7 @@ class Watcher:
         self._hurried, self._version = False, 0  # which grows when a run has changed
         self._examining: Future[Any] | None = None
         self._rest_until, self._asked_for = 0.0, -1
+        self._told = Told()
         self._thread = threading.Thread(target=self._watch, name="relab-watch", daemon=True)
 
     def start(self) -> None:
@@ -127,7 +129,7 @@ class Watcher:
         changed = [name for name in now if before.get(name) != now[name]]
         gone = [name for name in before if name not in now]
         self._version += bool(changed or gone)
-        if (changed or gone) and before:
+        if changed or gone:  # the first runs of an empty folder as well: its pages wait for them
             self.live.say("runs", {"changed": changed[:200], "gone": gone[:200], "runs": len(now)})
 
     # ---- Findings
@@ -155,14 +157,13 @@ class Watcher:
 
     def _take(self, answer: Future[Any]) -> None:
         self._rest_until = time.monotonic() + REST_S
-        before = {key_of(finding) for finding in self.health.findings}
         first = self.health.document is None
         try:
             self.health = Health(answer.result(), "done", "", self.health.version + 1)
         except Exception as error:  # pages without findings are better than none, and say so
             self.health = Health(self.health.document, "failed", blame.reason(error), self.health.version + 1)
             self._asked_for = -1
-        new = [finding for finding in self.health.findings if key_of(finding) not in before]
+        new = [f for f in self.health.findings if self._told.is_news(str(f["where"]), str(f["slug"]), f["severity"])]
         messages = [{key: f[key] for key in ("slug", "severity", "where", "message")} for f in new]
         self.live.say("findings", {"version": self.health.version, "new": [] if first else messages[:20]})
         if self.webhook is not None and not first:
@@ -178,10 +179,6 @@ def sources(shelf: Shelf, runs: list[ListedRun]) -> list[Source]:
         except (NotFoundError, OSError):
             continue
     return made
-
-
-def key_of(finding: Document) -> tuple[str, str, str]:
-    return str(finding["where"]), str(finding["slug"]), str(finding["severity"])
 
 
 def _row(run: ListedRun) -> tuple[Any, ...]:

@@ -5,6 +5,7 @@ Everything else is real: the desk is a folder, and each job of the made-up engin
 
 from __future__ import annotations
 
+import fcntl
 import json
 import re
 import socket
@@ -19,6 +20,7 @@ import pytest
 
 from lab_machines import Machines
 from relab import cli
+from relab.base import processes
 from relab.config.base import ConfigError
 from relab.lab.execute import cluster, engines, local, node, ray_border, release, slurm_border, where
 from relab.lab.execute.cluster import Cluster
@@ -144,6 +146,32 @@ def test_time_that_is_up_is_no_death(tmp_path: Path) -> None:
     assert len(machines.jobs) >= 5 > local.TRIES
 
 
+def test_a_limit_that_is_always_over_before_the_run_begins_is_a_failure_that_says_so(tmp_path: Path) -> None:
+    """A relab that never comes as far as its first file would stand in the line for ever."""
+    machines = Machines()
+    todo = jobs(tmp_path, 1)
+    todo[0].elsewhere, todo[0].relab = ["--version"], True
+    result = run(tmp_path, todo, machines, Where(on="slurm", minutes=0.01 / 60))
+    assert result.failed == ["run-0"]
+    assert len(machines.jobs) == node.VAIN
+    assert "3 times in a row the time limit was over before the run had come any further" in text(todo[0].log)
+
+
+@pytest.mark.parametrize("last", [0, 1, 2])
+def test_a_run_that_came_further_has_its_next_limits_before_it(tmp_path: Path, last: int) -> None:
+    desk = Desk(tmp_path).make()
+    desk.write_end("r.1", End(-2, 1.0, again=True, vain=last))
+    asked = node.Try(desk, Order("r.1", ["x"], True, str(tmp_path / "log"), str(tmp_path)), "", node.Stop())
+    before = asked.reached()
+    (tmp_path / "runs/r").mkdir(parents=True)
+    (tmp_path / "runs/r/meta.json").write_text("{}")
+    assert asked.reached() == before, "every try writes that"
+    (tmp_path / "runs/r/metrics.jsonl").write_text("{}\n")
+    assert asked.reached() != before
+    end = asked.in_vain(End(-2, 1.0, again=True))
+    assert (end.again, end.vain) == (last < 2, last + 1)  # Slurm has put the same job into its line again
+
+
 def test_a_cancelled_sweep_leaves_nothing_running(tmp_path: Path) -> None:
     machines = Machines()
     executor = Cluster(machines, tmp_path, Where(on="slurm"))
@@ -219,6 +247,48 @@ def test_a_try_waits_until_the_one_before_it_is_dead(tmp_path: Path) -> None:
     assert (at.end("run-0.2") or End(1, 0)).code == 0
 
 
+def test_a_try_waits_until_nobody_writes_the_record_any_more(tmp_path: Path) -> None:
+    """A process that a lost machine left behind gives no signs of life, but holds the lock of its run."""
+    desk = Desk(tmp_path).make()
+    (tmp_path / "runs/r").mkdir(parents=True)
+    order = Order("r.2", ["x"], True, str(tmp_path / "log"), str(tmp_path), silent_s=0.05)
+    with open(tmp_path / "runs/r/events.jsonl", "w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        assert not node.Try(desk, order, "", node.Stop()).alone()
+    assert node.Try(desk, order, "", node.Stop()).alone()
+
+
+BETWEEN = """
+import sys, time
+from pathlib import Path
+from relab.lab.execute import local
+folder = Path(sys.argv[1])
+code = folder / "code" if sys.argv[2] == "kept" else None
+program = f"import os, time; open({str(folder / 'pid')!r}, 'w').write(str(os.getpid()) + ' '); time.sleep(60)"
+(folder / "logs").mkdir()
+local.start(local.Work("x", (sys.executable, "-c", program), folder / "logs/x.log", code=code), "me")
+time.sleep(60)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux ends a child with its parent")
+@pytest.mark.parametrize("kind", ["bare", "kept"])
+def test_what_a_killed_relab_had_started_for_an_engine_ends_with_it(tmp_path: Path, kind: str) -> None:
+    """Ray kills the children of a worker that it ends, and so whoever was to pass the word on to the run below."""
+    words = [sys.executable, "-c", BETWEEN, str(tmp_path), kind]
+    process = node.start(Order("r.1", words, False, str(tmp_path / "log"), str(tmp_path)))
+    while not text(tmp_path / "pid").endswith(" "):
+        assert process.poll() is None, text(tmp_path / "log")
+        time.sleep(0.02)
+    pid = int(text(tmp_path / "pid"))
+    process.kill()
+    process.wait()
+    until = time.monotonic() + 20
+    while processes.birth(pid) is not None:
+        assert time.monotonic() < until, "it lives on, and would write"
+        time.sleep(0.02)
+
+
 def test_a_program_whose_starter_was_killed_at_once_never_begins(tmp_path: Path) -> None:
     """Killed between fork and the moment at which the kernel knows whom to tell: then nobody would be told."""
     code = (
@@ -276,6 +346,13 @@ def test_what_a_ray_worker_cannot_do_ends_the_call_and_is_not_waited_for(tmp_pat
     border.tasks, border.desks = {"ray-1": "task"}, {}
     with pytest.raises(ConfigError, match="box does not see /home/q"):
         border._settle("ray-1", "task")
+
+
+def test_ray_prints_no_log_of_a_lost_machine_between_our_lines() -> None:
+    ray = SimpleNamespace(_private=SimpleNamespace(worker=SimpleNamespace(_worker_logs_enabled=True)))
+    ray_border.keep_silent(ray)
+    assert not ray._private.worker._worker_logs_enabled
+    ray_border.keep_silent(SimpleNamespace(_private=SimpleNamespace(worker=SimpleNamespace())))  # another Ray
 
 
 # ---- What was said

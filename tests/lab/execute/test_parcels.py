@@ -8,8 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from relab.lab.execute import parcels, ray_post, release
+from bounds import bounded
+from relab.base import limits
+from relab.lab.execute import parcels, ray_border, ray_post, release
 from relab.lab.execute.desk import Desk, End, Order
+from relab.lab.execute.engine_error import EngineError
 from relab.lab.execute.node import carry_out
 from relab.lab.execute.parcels import Change, Changes, Mirror
 
@@ -67,6 +70,21 @@ def test_a_parcel_holds_one_run_and_the_plan_and_nothing_hidden(home: Path) -> N
         "runs/a-s0/metrics.jsonl",
         "variants/a.yaml",
     ]
+
+
+def test_more_than_a_machine_is_sent_is_an_error_before_anything_is_read(
+    home: Path, there: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known = mirror(home, there)
+    for folder in (home, there):
+        with open(folder / "runs/a-s0/replay.bin", "wb") as file:
+            file.truncate(limits.TRAVELS + 1)
+    monkeypatch.chdir(home)
+    said = r"runs/a-s0/replay.bin has 2,147,483,649.* no more than 2,147,483,648 bytes do: put the experiment on a file"
+    with bounded(memory=200_000_000):
+        for read in (lambda: parcels.pack(home, IDS), known.look, lambda: ray_border.carried(["runs"])):
+            with pytest.raises(EngineError, match=said):
+                read()
 
 
 def test_rows_are_sent_as_they_grow_and_only_once(home: Path, there: Path) -> None:

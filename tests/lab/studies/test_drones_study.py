@@ -14,7 +14,7 @@ from relab.lab.studies import StepResult
 from relab.lab.studies.drones import figure, page, plan, steps, stills
 
 TINY = {"total_steps": 1024, "eval.every": 1024, "eval.episodes": 1, "env.horizon": 16, "envs": 2, "steps": 16,
-        "hidden": [4]}  # fmt: skip
+        "hidden": [4], "minibatches": 2}  # fmt: skip
 
 
 def test_courses_are_steps_and_the_usual_ones_stay_within_their_time() -> None:
@@ -41,7 +41,7 @@ def test_a_course_trains_plays_and_is_not_trained_twice(task: str, tmp_path: Pat
     assert (tmp_path / "s7" / "metrics.jsonl").stat().st_mtime_ns == before
     (run,) = first["runs"]
     assert (run["seed"], run["steps"], run["curve"]["steps"]) == (7, 1024, [0, 1024])
-    assert set(run["played"]) == ({"hover", "race"} if task == "hover_race" else {"pick_place"})
+    assert set(run["played"]) == set(steps.PLAYS[task])
     for modes in run["played"].values():
         assert [(modes[mode]["n"], sum(modes[mode]["ends"].values())) for mode in ("det", "sampled")] == [(16, 16)] * 2
 
@@ -64,7 +64,7 @@ def made_run(seed: int, tasks: tuple[str, ...], level: float) -> dict[str, Any]:
 
 
 def results() -> dict[str, StepResult]:
-    runs = [made_run(seed, ("hover", "race"), 0.9 + 0.01 * seed) for seed in range(5)]
+    runs = [made_run(seed, tuple(steps.PLAYS["hover_race"]), 0.9 + 0.01 * seed) for seed in range(5)]
     both = StepResult({"task": "hover_race", "runs": runs}, 60.0, "0123456789abcdef")
     one = StepResult({"task": "pick_place", "runs": [made_run(0, ("pick_place",), 0.25)]}, 60.0, "0123456789abcdef")
     return {"hover_race": both, "pick_place_long": one}

@@ -110,10 +110,7 @@ def test_ranks_that_have_drifted_apart_are_told(monkeypatch: pytest.MonkeyPatch)
     mine = Piece([], [], [], {}, s.cursor, digest(s.agent.params.flat))
     other = mine._replace(weights=b"other")
 
-    def gather(pieces: list[Any], piece: Piece) -> None:
-        pieces[:] = [piece, other]
-
-    monkeypatch.setattr(ppo_ranks.dist, "all_gather_object", gather)
+    monkeypatch.setattr(Team, "pieces", lambda self, piece: [piece, other])
     with pytest.raises(EnvError, match="have come to different weights"):
         team(s, 0, 2).exchange(mine)
     other = mine._replace(error="the world broke")
@@ -207,6 +204,10 @@ def wait_for(true: Any, seconds: float = 120) -> Any:
     return value
 
 
+def is_gone(pid: int) -> bool:
+    return not Path(f"/proc/{pid}").exists() or "Z" in Path(f"/proc/{pid}/stat").read_text()
+
+
 def has_rows(folder: Path) -> bool:
     path = folder / "runs/r/checkpoints/latest.json"
     return path.exists() and json.loads(path.read_text())["step"] > 0
@@ -221,7 +222,7 @@ def test_a_killed_run_of_two_ranks_resumes_to_the_same_bytes_and_leaves_nobody_b
     (rank,) = wait_for(lambda: has_rows(tmp_path / "cut") and ranks_of(cut.pid))
     cut.kill()
     cut.communicate()
-    wait_for(lambda: not Path(f"/proc/{rank}").exists() or "Z" in Path(f"/proc/{rank}/stat").read_text(), 20)
+    wait_for(lambda: is_gone(rank), 20)
     again = train(tmp_path / "cut", "resume", "runs/r", "--quiet")
     out, _ = again.communicate(timeout=300)
     assert again.returncode == 0, out
@@ -258,3 +259,24 @@ def test_ctrl_c_while_ranks_start_is_no_failure(tmp_path: Path, monkeypatch: pyt
     assert "Traceback" not in out
     assert json.loads((tmp_path / "x/runs/r/meta.json").read_text())["status"] == "interrupted"
     assert not list((tmp_path / "temporary").glob("relab-ranks-*"))
+
+
+@pytest.mark.slow
+def test_a_second_ctrl_c_ends_a_run_whose_rank_does_not_answer(tmp_path: Path) -> None:
+    """The first one waits for the iteration, which a rank that was stopped never ends."""
+    words = [word for word in WORDS if "total_steps" not in word]
+    run = train(tmp_path / "x", *words, "total_steps=10000000")
+    (rank,) = wait_for(lambda: has_rows(tmp_path / "x") and ranks_of(run.pid))
+    os.kill(rank, signal.SIGSTOP)
+    time.sleep(1)  # rank 0 comes to where it waits
+    for _ in range(2):
+        os.kill(run.pid, signal.SIGINT)
+        time.sleep(1)
+    try:
+        out, _ = run.communicate(timeout=60)
+    finally:
+        run.kill()
+    assert run.returncode == 130, out
+    assert "Traceback" not in out
+    wait_for(lambda: is_gone(rank), 20)
+    assert json.loads((tmp_path / "x/runs/r/meta.json").read_text())["status"] == "interrupted"

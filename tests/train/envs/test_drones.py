@@ -265,7 +265,7 @@ def test_how_a_flight_ends(where, end):
     assert step.terminated[0].tolist() == [end > 0, False]
     if end:
         assert step.episodes.info[CHANNEL["oob"], 0] == 1.0
-        assert -7.0 <= step.reward[0, 0] < -3.0
+        assert -23.0 <= step.reward[0, 0] < -19.0
         assert worlds.alive.all()  # it restarts alone
         assert worlds.state.tick[0] == STRICT_TICK + 1
     else:
@@ -296,9 +296,9 @@ def test_drones_that_touch(collision, apart, ends):
 # ---- the race
 
 
-def ring_at_origin(rings: int = 2) -> Worlds:
+def ring_at_origin(rings: int = 2, **params) -> Worlds:
     """The first ring looks along x; a drone of world 0 is about to fly."""
-    worlds = swarm(task="race", rings=rings, size=(0.2, 0.2), spread=0.0)
+    worlds = swarm(task="race", rings=rings, size=(0.2, 0.2), spread=0.0, **params)
     worlds.state.rings[0, 0] = (0, 0, 0, 1, 0, 0)
     module.next_ring(worlds.state.goal, worlds.state.rings, 0, 0, 0)
     return worlds
@@ -318,7 +318,26 @@ def test_flying_through_a_ring(y, speed, passed, end):
     if passed:
         np.testing.assert_array_equal(worlds.state.goal[0, 0, :6], worlds.state.rings[0, 1])  # the next one
         left = (math.hypot(y, 2.9) + 5.0) - math.hypot(y, worlds.state.body[0, 0, X] - 2.0)  # by the point before it
-        assert step.reward[0, 0] == pytest.approx(3.0 + (0.5 + 1 / reward.FAR) * left, abs=0.02)
+        assert step.reward[0, 0] == pytest.approx(9.0 + (0.5 + 1 / reward.FAR) * left, abs=0.02)
+
+
+@pytest.mark.parametrize(("y", "speed"), [(1.6, 5.0), (0.0, -5.0)])
+def test_a_ring_that_is_hit_may_cost_and_not_end_the_race(y, speed):
+    """Both drones are in the same place; what is paid differs by nothing, since an end costs as much."""
+    steps = {}
+    for rule in ("ends", "costs"):
+        worlds = ring_at_origin(ring_hit=rule)
+        place(worlds, X=-math.copysign(0.1, speed), Y=y, VX=speed)
+        revalue(worlds)
+        steps[rule] = hold(worlds)
+        assert said(worlds, "ring_hits") == 1.0
+    assert steps["ends"].end[0, 0] == COLLISION
+    assert steps["costs"].end[0, 0] == 0
+    assert steps["costs"].reward[0, 0] == pytest.approx(steps["ends"].reward[0, 0])
+    assert steps["costs"].reward[0, 0] < -20.0
+    place(worlds, X=-0.1, Y=0.0, VX=5.0)  # the same ring counts when it is passed afterwards
+    hold(worlds)
+    assert said(worlds, "performance") == 0.5
 
 
 def test_the_last_ring_ends_the_race():
@@ -334,8 +353,8 @@ def test_the_last_ring_ends_the_race():
 @pytest.mark.parametrize(("x", "y", "led"), [
     (-10.0, 5.9, (2.0, 0.0)),  # on the straight way to 2 m behind the ring it is 0.98 m off the centre
     (-10.0, 6.1, (-3.0, 0.0)), (-1.0, 1.4, (2.0, 0.0)), (-1.0, 1.6, (-3.0, 0.0)),
-    (9.0, 11.9, (-0.5, 3.5)),  # from behind, the straight way to 3 m before the ring is 2.98 m off the centre
-    (9.0, 12.1, (-3.0, 0.0)), (9.0, -1.0, (-0.5, -3.5)),
+    (9.0, 11.9, (-0.5, 4.5)),  # from behind, the straight way to 3 m before the ring is 2.98 m off the centre
+    (9.0, 12.1, (-3.0, 0.0)), (9.0, -1.0, (-0.5, -4.5)),
 ])  # fmt: skip
 def test_where_a_race_leads_to(x, y, led):
     worlds = ring_at_origin()
@@ -372,7 +391,7 @@ def test_who_flies_past_a_ring_and_back_has_earned_nothing():
     (-10.0, 5.0, 13.0),  # through the ring: 12 m on, 5 m aside
     (-6.0, 3.9, math.hypot(8.0, 3.9)),
     (-3.0, 4.0, 4.0 + 5.0),  # to the point before it, and 5 m on
-    (4.0, 3.5, 4.5 + math.hypot(3.5, 2.5) + 5.0),  # by the point beside it
+    (4.0, 4.5, 4.5 + math.hypot(4.5, 2.5) + 5.0),  # by the point beside it
 ])  # fmt: skip
 def test_the_way_that_is_left_in_a_race(x, y, way):
     worlds = ring_at_origin()
@@ -429,7 +448,7 @@ def test_hover_is_paid_for_the_way_and_for_standing_still():
     worlds.state.goal[0, 0, LED : LED + 3] = (0.0, 0.0, 0.0)
     place(worlds, X=-2.0)
     revalue(worlds)
-    assert worlds.state.last[0, 0].tolist() == pytest.approx([0.0, 1 - 2 / far, 1 - 2 / far + 1 / 8, 4 / 8 - 1.0])
+    assert worlds.state.last[0, 0].tolist() == pytest.approx([0.0, 1 - 2 / far, 1 - 2 / far + 1 / 8, 40 / 8 - 1.0])
 
 
 @pytest.mark.parametrize("task", ["hover", "race", "pick_place"])
@@ -492,8 +511,9 @@ def test_what_a_drone_sees(task):
         offsets[a] = 99.0
         nearest = offsets[np.argmin((offsets**2).sum(1))]
         to = goal[LED : LED + 3] - body[:3]
-        box, drop = (frame.T @ (goal[k : k + 3] - body[:3]) / half for k in (BOX, LAY))
-        extra = {"pick_place": [*box, *drop, 1], "race": [*box, *(frame.T @ goal[LAY : LAY + 3]), 0], "hover": [0] * 7}
+        box, drop = (frame.T @ (goal[k : k + 3] - body[:3]) for k in (BOX, LAY))
+        ring, normal = box / (2.0 + np.linalg.norm(box)), frame.T @ goal[LAY : LAY + 3]
+        extra = {"pick_place": [*(box / half), *(drop / half), 1], "race": [*ring, *normal, 0], "hover": [0] * 7}
         expected = [*(frame.T @ body[VX : VZ + 1] / 50), *np.clip(body[VX : VZ + 1], -1, 1), *(body[WX : WX + 3] / 50),
                     *frame[:, 2], *body[QW : QW + 4], *(body[ROTOR:] / s.build[i, a, LIMIT]), *(body[:3] / half),
                     *np.clip(to, -1, 1), *(to / half), *s.last[i, a, :3], *np.clip(nearest, -1, 1),

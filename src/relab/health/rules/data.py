@@ -107,9 +107,16 @@ def rate_out_of_range(view: View, *, rounding: float = 1e-6) -> Finding | None:
     name, _, steps, values, legal = worst
     extreme = float(values[np.argmax(np.abs(values))])
     shown = Evidence(name, [int(s) for s in steps[:8]], [float(v) for v in values[:8]],
-                     f"legal: {legal.low:g} to {legal.high:g}")  # fmt: skip
-    return Finding(f"{name} reaches {extreme:.4g}, but can only be {legal.low:g} to {legal.high:g}", extreme,
+                     f"legal: {_reach(legal.low, legal.high)}")  # fmt: skip
+    return Finding(f"{name} reaches {extreme:.4g}, but can only be {_reach(legal.low, legal.high)}", extreme,
                    int(steps[0]), [shown], confidence="high")  # fmt: skip
+
+
+def _reach(low: float, high: float) -> str:
+    """A range as people say it, where one end may be open."""
+    if np.isinf(high):
+        return f"{low:g} or more"
+    return f"at most {high:g}" if np.isinf(low) else f"{low:g} to {high:g}"
 
 
 @rule("steps-not-monotone", about="evidence", algos=(), severity="warning")

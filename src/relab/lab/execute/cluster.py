@@ -83,6 +83,7 @@ class Cluster:
         self.ended: list[Ended] = []
         self.jobs: dict[str, JobState] = {}
         self.avoid: dict[str, str] = {}  # name -> the machine on which it failed
+        self.vain: dict[str, int] = {}  # name -> its time limits in a row that were over before it came any further
         self.next_look = 0.0
         self.silent_since: float | None = None  # the engine does not answer
         self.closing = False
@@ -169,7 +170,7 @@ class Cluster:
         id_, cwd = self.desk.new_id(work.id), work.cwd or Path.cwd()
         self.desk.put(Order(id_, list(work.words), work.relab, str(work.log.absolute()), str(cwd.absolute()),
                             {**self.where.env, **work.env}, None if self.border.limits else self.where.minutes,
-                            SILENT_S, release()))  # fmt: skip
+                            SILENT_S, release(), self.vain.get(work.id, 0)))  # fmt: skip
         return id_
 
     def _look(self) -> None:
@@ -199,6 +200,7 @@ class Cluster:
 
     def _close(self, each: Sent, end: End) -> None:
         del self.sent[each.name]
+        self.vain[each.name] = end.vain
         if end.problem:
             self.ended.append(Ended(each.name, end.code, end.seconds))
             if not self.closing:  # once is enough: the others are still waited for

@@ -40,6 +40,7 @@ class Order:
     minutes: float | None = None
     silent_s: float = SILENT_S  # after so long without a sign an earlier try is dead
     source: str = ""  # relab's version and code at home (release.py): another one refuses
+    vain: int = 0  # time limits in a row, before this try, that were over before the run had come any further
 
     @property
     def name(self) -> str:
@@ -58,6 +59,7 @@ class End:
     again: bool = False  # its time was up, or it was preempted: another try that counts for nothing
     problem: str = ""  # why it could not be begun at all; that holds for all others as well
     place: str = ""  # what the engine calls the machine
+    vain: int = 0  # time limits in a row that were over before the run had come any further
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from relab.base import limits
+from relab.base import leash, limits
 
 LONGEST = 100  # bytes of what the shell writes
 SCRIPT = (
@@ -30,9 +30,9 @@ class Kept(NamedTuple):
     stopped: bool  # told to end while it ran
 
 
-def around(file: Path, words: Sequence[str]) -> tuple[str, ...]:
-    """The words that run a program and keep its exit code."""
-    return (*KEEPER, str(file), *words)
+def around(file: Path, words: Sequence[str], tied: bool = False) -> tuple[str, ...]:
+    """The words that run a program and keep its exit code; `tied`: it is told to end when the shell is gone."""
+    return (*KEEPER, str(file), *(leash.TO_PARENT if tied else ()), *words)
 
 
 def read(file: Path) -> Kept | None:

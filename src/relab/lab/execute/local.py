@@ -15,7 +15,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from relab.base import processes
+from relab.base import leash, processes
 from relab.base.enclosed import open_plain, subfolder
 from relab.base.interrupts import Interrupts
 from relab.config.base import require
@@ -154,15 +154,16 @@ class Local:
 def start(work: Work, owner: str) -> subprocess.Popen[bytes]:
     subfolder(work.log.parent.parent, work.log.parent.name)
     marks = {processes.JOB: work.id, processes.OWNER: owner}
-    words = work.words
-    if work.code is not None:
+    words, tie = work.words, leash.tie(signal.SIGTERM)
+    if work.code is not None:  # a shell stands between: it hears nothing, and what ends it ends the program below
+        tie = leash.tie(signal.SIGKILL)
         keeper.check_program(words[0], work.cwd)
-        words = keeper.around(work.code, words)
+        words = keeper.around(work.code, words, tied=tie is not None)
     with open_plain(work.log, "ab") as log:
         # a session of its own: Ctrl-C in the terminal reaches us alone, and we pass it on in order
         return subprocess.Popen(
             words, stdout=log, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, start_new_session=True,
-            cwd=work.cwd, env={**os.environ, **ONE_THREAD, **work.env, **marks},
+            cwd=work.cwd, env={**os.environ, **ONE_THREAD, **work.env, **marks}, preexec_fn=tie,
         )  # fmt: skip
 
 

@@ -4,7 +4,8 @@ python -m relab.lab.execute.node DESK JOB ID...     what a batch system calls; R
 
 A try waits until earlier tries of the same run are dead, gives a sign of life every second, ends its command when it is
 asked to, when its time is up or when the batch system says so (SIGTERM, SIGUSR1), and writes down how it ended. The
-command dies with this process (Linux): a machine that was cut off leaves nobody behind who writes.
+command, and all that it starts, dies with this process (Linux): a machine that was cut off leaves nobody behind who
+writes.
 """
 
 from __future__ import annotations
@@ -21,9 +22,9 @@ from functools import partial
 from pathlib import Path
 from types import FrameType
 
-from relab.base import processes
+from relab.base import processes, writers
 from relab.base.enclosed import open_plain
-from relab.base.leash import die_with
+from relab.base.leash import TIED, die_with
 from relab.base.processes import RELAB
 from relab.lab.execute.desk import Desk, End, Order
 from relab.lab.execute.engine_error import EngineError
@@ -36,6 +37,9 @@ PATIENCE_S = 25.0  # from "please end" to "end": batch systems give half a minut
 INTERRUPTED = 130  # exit code of a relab that somebody asked to stop
 AGAIN = 75  # exit code of a job that is to be requeued
 REFUSED = 78  # exit code: this machine cannot run it
+VAIN = 3  # time limits in a row that may be over before a run has come any further
+TOO_SHORT = 124  # exit code of a run that its limit always ends before that, as of timeout(1)
+WRITTEN_ANEW = ("meta.json", "events.jsonl", "provenance.json")  # by every try, however far it comes
 STOPS = (signal.SIGTERM, signal.SIGUSR1, signal.SIGINT)
 
 
@@ -103,17 +107,18 @@ class Try:
         return "" if os.path.isdir(self.order.cwd) else f"{self.host} does not see the folder {self.order.cwd}"
 
     def alone(self) -> bool:
-        """Wait until nobody else who works on the run gives signs of life; False if somebody goes on doing so."""
-        silent_s = self.order.silent_s
+        """Wait until nobody else who works on the run gives signs of life, or writes its record; False if somebody goes
+        on doing so."""
+        silent_s, record = self.order.silent_s, self.desk.folder.parent / "runs" / self.order.name / "events.jsonl"
         until = time.monotonic() + WAITS * silent_s
-        while self.desk.alive(self.order.id, silent_s):
+        while self.desk.alive(self.order.id, silent_s) or writers.is_locked(record):
             if time.monotonic() > until or self.stop.caught:
                 return False
             time.sleep(min(BEAT_S, silent_s / 4))
         return True
 
     def work(self) -> End:
-        began = time.monotonic()
+        began, before = time.monotonic(), self.reached()
         try:
             process = start(self.order)
         except OSError as error:
@@ -123,7 +128,27 @@ class Try:
         why, rss_mb = self.wait(process, began)
         code = -signal.SIGINT if process.returncode == INTERRUPTED else process.returncode
         again = code != 0 and (why in ("time", "stop") or bool(self.stop.caught))
-        return End(code, time.monotonic() - began, self.host, rss_mb, why == "asked", again and why != "asked")
+        end = End(code, time.monotonic() - began, self.host, rss_mb, why == "asked", again and why != "asked")
+        return self.in_vain(end) if why == "time" and end.again and self.reached() == before else end
+
+    def reached(self) -> dict[str, int]:
+        """How far the run came: its files and their sizes. Of programs that are not relab's nothing is known."""
+        folder = self.desk.folder.parent / "runs" / self.order.name
+        paths = [path for path in folder.rglob("*") if path.name not in WRITTEN_ANEW] if self.order.relab else []
+        return {str(path): path.stat().st_size for path in paths if path.is_file()}
+
+    def in_vain(self, end: End) -> End:
+        """Its time was up before it came any further: some times in a row, and it would go on like this for ever."""
+        if not self.order.relab:
+            return end
+        last = self.desk.end(self.order.id)  # of the same job, which Slurm has put into its line again
+        vain = 1 + max(self.order.vain, 0 if last is None else last.vain)
+        if vain < VAIN:
+            return replace(end, vain=vain)
+        with open_plain(self.order.log, "ab") as log:
+            log.write(f"relab: {vain} times in a row the time limit was over before the run had come any further;"
+                      " give it more `minutes`\n".encode())  # fmt: skip
+        return replace(end, code=TOO_SHORT, again=False, vain=vain)
 
     def wait(self, process: subprocess.Popen[bytes], began: float) -> tuple[str, float]:
         """why it was told to end (empty where it was not), and the most memory that one of its processes held."""
@@ -146,7 +171,7 @@ class Try:
 
     def reason(self, seconds: float, due: bool) -> str:
         if self.stop.caught:
-            return "stop"
+            return "time" if signal.SIGUSR1 in self.stop.caught else "stop"  # a batch system says so before its limit
         if self.order.minutes is not None and seconds > 60 * self.order.minutes:
             return "time"
         return "asked" if due and self.desk.is_to_end(self.order.id) else ""
@@ -159,7 +184,7 @@ def host() -> str:
 
 def start(order: Order) -> subprocess.Popen[bytes]:
     words = [*RELAB, *order.words] if order.relab else order.words
-    marks = {processes.JOB: order.id, processes.OWNER: processes.myself()}
+    marks = {processes.JOB: order.id, processes.OWNER: processes.myself(), TIED: "1"}
     with open_plain(order.log, "ab") as log:
         return subprocess.Popen(
             words, stdout=log, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, start_new_session=True,

@@ -14,8 +14,10 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from relab.base import limits
 from relab.base.enclosed import own, subfolder
 from relab.lab.execute.desk import Order, name_of
+from relab.lab.execute.engine_error import EngineError
 
 PLANS = ("variants", "proposals")  # folders that all runs of an experiment, sweep or loop share
 PARENTS = ("config.yaml", "provenance.json", "meta.json")  # of runs that a loop's proposals are changes of
@@ -35,7 +37,21 @@ def pack(folder: Path, ids: Sequence[str]) -> dict[str, bytes]:
     paths += [folder / "engine" / "work" / f"{id_}.json" for id_ in ids]
     if (folder / "proposals").is_dir():
         paths += [path for name in PARENTS for path in (folder / "runs").glob(f"*/{name}")]
-    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in paths if is_plain(path)}
+    return read({path.relative_to(folder).as_posix(): path for path in paths if is_plain(path)})
+
+
+def read(files: Mapping[str, Path]) -> dict[str, bytes]:
+    """Files that travel; an error, before one is read, where there is more than a machine is sent."""
+    sizes = {name: path.stat().st_size for name, path in files.items()}
+    if sum(sizes.values()) > limits.TRAVELS:
+        largest = max(sizes, key=lambda name: sizes[name])
+        raise too_much(f"{len(sizes)} files of {sum(sizes.values()):,} bytes ({largest} has {sizes[largest]:,})")
+    return {name: limits.read_bytes(path, limits.TRAVELS) for name, path in files.items()}
+
+
+def too_much(what: str) -> EngineError:
+    return EngineError(f"{what} would travel, and no more than {limits.TRAVELS:,} bytes do: put the experiment on a"
+                       " file system that all machines share")  # fmt: skip
 
 
 def of_run(folder: Path, name: str) -> Iterator[Path]:
@@ -151,7 +167,9 @@ class Mirror:
         known, stat = self.known.get(name), path.stat()
         if known is not None and not last and (known.size, known.stamp) == (stat.st_size, stat.st_mtime_ns):
             return None
-        data = path.read_bytes()
+        if stat.st_size > limits.TRAVELS:
+            raise too_much(f"{name} has {stat.st_size:,} bytes: it")
+        data = limits.read_bytes(path, limits.TRAVELS)
         begins = known is not None and hashlib.sha256(data[: known.size]).digest() == known.digest.digest()
         offset = known.size if known is not None and begins and rank(name) > 1 else None
         self.known[name] = Known(len(data), stat.st_mtime_ns, hashlib.sha256(data))
@@ -211,7 +229,7 @@ def put(folder: Path, change: Change) -> None:
         return
     with open(path, "r+b" if path.exists() else "wb") as file:
         file.seek(change.offset)
-        behind = file.read() if path.name in OWN_ROWS else b""
+        behind = file.read(limits.KEPT) if path.name in OWN_ROWS else b""
         file.seek(change.offset)
         file.write(change.data + behind)
         file.truncate()
@@ -226,7 +244,7 @@ def is_there(root: Path, pointer: bytes) -> bool:
 
 def prune(root: Path, kept: Collection[str]) -> None:
     """Checkpoints that are gone there are not kept here, but for those that this record points to."""
-    pointed = "".join(path.read_text() for path in root.glob("*.json"))
+    pointed = "".join(limits.read_text(path, limits.SETTINGS) for path in root.glob("*.json"))
     for path in root.glob("step-*"):
         if path.name not in kept and path.name not in pointed:
             shutil.rmtree(path, ignore_errors=True)

@@ -119,7 +119,7 @@ def _task(desk: str, ids: list[str], job: str) -> None:
 def carried(names: Sequence[str]) -> dict[str, bytes]:
     """The files and folders that go along, below the folder that relab was called in: path -> bytes."""
     paths = [path for name in names for path in ([Path(name)] if Path(name).is_file() else Path(name).rglob("*"))]
-    return {path.as_posix(): path.read_bytes() for path in paths if path.is_file() and "__pycache__" not in path.parts}
+    return parcels.read({path.as_posix(): path for path in paths if path.is_file() and "__pycache__" not in path.parts})
 
 
 def connected(address: str | None) -> Any:
@@ -140,7 +140,17 @@ def connected(address: str | None) -> Any:
         text = str(error).split("\n")[0][:200]
         raise EngineError(f"no Ray cluster answers at {where or 'this machine'}: {text};"
                           " `ray status` asks the same") from None  # fmt: skip
+    keep_silent(ray)
     return ray
+
+
+def keep_silent(ray: Any) -> None:
+    """Ray prints the log of a machine that it has lost on our standard output, between the lines of `--json`.
+
+    `log_to_driver` does not reach that, and it has no other public switch; how runs ended is on the desk.
+    """
+    if hasattr(ray._private.worker, "_worker_logs_enabled"):
+        ray._private.worker._worker_logs_enabled = False
 
 
 def check_answers(address: str | None) -> None:

@@ -16,6 +16,7 @@ import datetime
 import hashlib
 import multiprocessing
 import os
+import pickle
 import shutil
 import signal
 import sys
@@ -43,6 +44,7 @@ from relab.train.kernels import jit
 from relab.train.rollout import Cursor, Trajectory
 
 LOOK_S, PATIENCE_S = 0.2, 5.0
+MOMENT = datetime.timedelta(seconds=LOOK_S)
 TIMEOUT = datetime.timedelta(hours=1)  # for the slowest of an exchange: compiling, the first time on a machine
 COLUMNS = ("obs_TBD", "action_TBK", "logp_TB", "value_TB", "reward_TB", "terminated_TB", "truncated_TB", "alive_TB",
            "fresh_TB", "memory_TBM")  # fmt: skip
@@ -114,9 +116,7 @@ class Team:
         self.join(s, self.exchange(piece))
 
     def exchange(self, piece: Piece) -> list[Piece]:
-        pieces: list[Any] = [None] * self.size
-        with self.talking():
-            dist.all_gather_object(pieces, piece)
+        pieces = self.pieces(piece)
         errors = [f"{each.error} (rank {rank})" for rank, each in enumerate(pieces) if each.error]
         if errors:
             raise EnvError(errors[0])
@@ -124,6 +124,16 @@ class Team:
             raise EnvError("the ranks of this run have come to different weights, which must not be; `relab resume`"
                            " goes on from the last checkpoint")  # fmt: skip
         return pieces
+
+    def pieces(self, mine: Piece) -> list[Piece]:
+        """Those of all ranks, in order."""
+        data = torch.frombuffer(bytearray(pickle.dumps(mine)), dtype=torch.uint8)
+        with self.talking():
+            sizes = [int(size) for size in gathered(torch.tensor([len(data)]), self.size)]
+            padded = torch.zeros(max(sizes), dtype=torch.uint8)
+            padded[: len(data)] = data
+            every = gathered(padded, self.size)
+        return [pickle.loads(one[:size].numpy().tobytes()) for one, size in zip(every, sizes)]
 
     def join(self, s: Any, pieces: list[Piece]) -> None:
         """The pieces side by side, as one rank would have made them."""
@@ -149,17 +159,16 @@ class Team:
 
         Each rank has divided by the rows of the whole minibatch, so that the sum is the mean over all of them.
         """
-        facts = torch.from_numpy(np.append(sums, top))
-        every = [torch.empty_like(facts) for _ in range(self.size)]
         with self.talking():
-            if self.group is dist.group.WORLD and grad.device.type != "cpu":
-                there = grad.cpu()
-                dist.all_reduce(there)
-                grad.copy_(there)
-            else:
+            if self.group is not dist.group.WORLD:  # nccl, which only puts it into the line of the GPU
                 dist.all_reduce(grad, group=self.group)
-            dist.all_gather(every, facts)
-        table = torch.stack(every).numpy()
+            elif grad.device.type == "cpu":
+                attend(dist.all_reduce(grad, async_op=True))
+            else:
+                there = grad.cpu()
+                attend(dist.all_reduce(there, async_op=True))
+                grad.copy_(there)
+            table = torch.stack(gathered(torch.from_numpy(np.append(sums, top)), self.size)).numpy()
         return table[:, :-1].sum(0), float(table[:, -1].max())
 
     # ---- Commands of rank 0
@@ -167,7 +176,7 @@ class Team:
     def go_on(self) -> None:
         """The others begin an iteration, as this one does."""
         with self.talking():
-            dist.broadcast(torch.zeros(1), src=0)
+            attend(dist.broadcast(torch.zeros(1), src=0, async_op=True))
 
     @contextlib.contextmanager
     def talking(self) -> Iterator[None]:
@@ -189,6 +198,21 @@ class Team:
         """End the other ranks, whatever they do."""
         end(self.workers, self.place)
         dist.destroy_process_group()
+
+
+def gathered(mine: Tensor, size: int) -> list[Tensor]:
+    """A tensor of each rank."""
+    every = [torch.empty_like(mine) for _ in range(size)]
+    attend(dist.all_gather(every, mine, async_op=True))
+    return every
+
+
+def attend(work: Any) -> None:
+    """Wait for the others a moment at a time: between two moments Python hears Ctrl-C, inside torch it does not."""
+    while not work.is_completed():
+        with contextlib.suppress(RuntimeError):  # the moment is over, or the exchange failed: then it is complete
+            work.wait(MOMENT)
+    work.wait()
 
 
 def end(workers: list[Any], place: str) -> None:

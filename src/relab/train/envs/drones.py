@@ -27,6 +27,7 @@ from relab.train.envs.drones_reward import (  # fmt: skip
     KEEP,
     RING_PAYS,
     STILL,
+    STILL_HOVER,
     pick_total,
     reach,
     stillness,
@@ -67,7 +68,8 @@ from relab.train.kernels.jit import njit, prange, wide
 from relab.train.kernels.rng import uniform
 
 OUT, GROUNDED, COLLISION, FINISHED = 2, 3, 4, 5  # end codes
-SCORE, PERF, CROWD, OOB, LEVEL, SUCCEEDED, GRIPS, DELIVERIES, PERFECTLY, CARRIED, COMPAT_SHARE, COMPAT_RATE = range(12)
+(SCORE, PERF, CROWD, OOB, LEVEL, SUCCEEDED, GRIPS, DELIVERIES, PERFECTLY, CARRIED, COMPAT_SHARE, COMPAT_RATE,
+ RING_HITS) = range(13)  # fmt: skip
 CHANNELS = (
     Channel("score", "total", "sum"),  # the total itself, of which the reward is the change
     Channel("perf", "total", "mean"),  # score per step
@@ -81,6 +83,7 @@ CHANNELS = (
     Channel("carrying", "share", "mean"),  # of the steps with a box
     Channel("compat_perfect_deliv", "share", "mean"),  # of the steps after the first perfect delivery
     Channel("compat_success_rate", "steps", "sum"),  # those steps, counted once for every drone of the world
+    Channel("ring_hits", "rings", "sum"),
 )
 HOVERS_WELL = 0.8  # a performance from which hovering is a success
 MIXED = 3  # task of an env in which each world hovers or races
@@ -113,6 +116,7 @@ class Law(NamedTuple):
     large: float
     spread: float
     crashes: bool  # drones that touch are lost
+    hits_end: bool  # a drone that hits a ring is lost; else it pays as much and flies on
     guide: float  # weight of the guide
 
 
@@ -162,11 +166,11 @@ def total_of(body, goal, phase, near, task, tick, i, a):
         return 1.0 - left / FAR - crowded, 1.0 - left / FAR, crowded, 0.0, -A_METRE * left
     left = distance(tx, ty, tz)
     still = stillness(left, distance(vx, vy, vz - sink), spin)
-    guide = STILL * still - A_METRE * left
     if task == HOVER:
+        guide = STILL_HOVER * still - A_METRE * left
         return 1.0 - left / FAR - crowded + still, 1.0 - left / FAR, crowded, still, guide
     total, position = pick_total(tx, ty, tz, vx, vy, vz, sink, spin, reach(tick), crowded)
-    return total, position, crowded, still, guide
+    return total, position, crowded, still, STILL * still - A_METRE * left
 
 
 @njit(cache=True)
@@ -214,10 +218,15 @@ def leaves(body, carrying, i, a):
     return GROUNDED if z < (FLOOR_CARRYING if carrying else FLOOR) else 0
 
 
+@njit(cache=True, inline="always")
+def crash_cost(law):
+    return CRASH_COSTS + law.guide * GUIDED_CRASH
+
+
 @njit(cache=True, error_model="numpy", inline="always")
-def work_on(body, goal, phase, tally, last, near, was, rings, task, tick, rng, i, a, weight, info):
+def work_on(body, goal, phase, tally, last, near, was, rings, task, tick, rng, i, a, law, info):
     """One drone's task, after everybody has moved: (reward, end code)."""
-    paid, end, event, crossing = 0.0, 0, 0, 0
+    paid, end, event, crossing, weight = 0.0, 0, 0, 0, law.guide
     if task == PICK:
         paid, event = carry_on(body, goal, phase, tally, rng, i, a, tolerance(tick))
     elif task == RACE:
@@ -242,13 +251,18 @@ def work_on(body, goal, phase, tally, last, near, was, rings, task, tick, rng, i
         else:
             end = FINISHED
     elif crossing == HIT:
-        end = COLLISION
+        if law.hits_end:
+            end = COLLISION
+        else:
+            paid -= crash_cost(law)
+            lines_up(body, goal, phase, i, a)
     elif task == RACE:
         lines_up(body, goal, phase, i, a)
     elif task == PICK:
         tally[i, a, PERFORMANCE] = tally[i, a, PERFECT]
     info[SCORE, i, a] = info[PERF, i, a] = total
     info[CROWD, i, a] = crowded > 0.0
+    info[RING_HITS, i, a] = crossing == HIT
     info[GRIPS, i, a] = event == GRIPPED
     info[DELIVERIES, i, a] = event >= DELIVERED
     info[PERFECTLY, i, a] = event == DELIVERED_PERFECTLY
@@ -280,13 +294,13 @@ def step_world(body, build, goal, phase, tally, last, near, was, trail, rings, t
     for a in range(alive_NA.shape[1]):
         if not alive_NA[i, a]:
             continue
-        paid, code = work_on(body, goal, phase, tally, last, near, was, rings, task[i], tick[i], rng, i, a, law.guide,
+        paid, code = work_on(body, goal, phase, tally, last, near, was, rings, task[i], tick[i], rng, i, a, law,
                              info)  # fmt: skip
         code = leaves(body, phase[i, a] >= tasks.CARRY, i, a) or code
         if code == 0 and law.crashes and touches(body, build, i, a):
             code = COLLISION
         if code > 0 and code != FINISHED:
-            paid -= CRASH_COSTS + law.guide * GUIDED_CRASH
+            paid -= crash_cost(law)
         reward[i, a] = paid
         terminated[i, a], end[i, a] = code > 0, code
         tell(tally, phase, task[i], code, i, a, info)
@@ -318,7 +332,8 @@ class Drones:
     def __init__(self, params: configs.Drones | None = None) -> None:
         self.params = params = params or configs.Drones()
         crashes = params.collision == "ends"
-        self.law = Law(TASKS[params.task], params.size[0], params.size[1], params.spread, crashes, params.guide)
+        self.law = Law(TASKS[params.task], params.size[0], params.size[1], params.spread, crashes,
+                       params.ring_hit == "ends", params.guide)  # fmt: skip
         self.spec = Spec(
             env=self.name,
             obs_dim=SEEN,
@@ -329,8 +344,8 @@ class Drones:
             channels=CHANNELS,
             ends=("running", "time_limit", "out_of_bounds", "floor", "collision", "finished"),
             success_channel="succeeded",
-            reward_low=-5.0 - 9.0 * params.guide,
-            reward_high=4.0 + 9.0 * params.guide,
+            reward_low=-5.0 - 65.0 * params.guide,  # a crash, all stillness and ten metres lost at once
+            reward_high=4.0 + 50.0 * params.guide,
             renders=True,
         )
 

@@ -17,10 +17,12 @@ from relab.train.kernels.jit import njit
 
 FAR = math.sqrt(60.0**2 + 60.0**2 + 20.0**2)  # from corner to corner
 A_METRE, STILL = 0.5, 4.0  # of the guide: what a metre of the way is worth, and standing still at the target
+STILL_HOVER = 40.0  # the same where hovering is all: beside races, whose rewards are large, less was hardly learned
 CLOSE = 1.0  # a neighbour nearer than this costs CROWDED
 CROWDED = 1.0
 GRIP_PAYS, HOVER_PAYS, DELIVERY_PAYS, RING_PAYS, CRASH_COSTS = 1.0, 0.25, 1.0, 1.0, 1.0
-GUIDED_RING, GUIDED_CRASH = 2.0, 4.0  # what a guide adds to those two: beside it they would weigh little
+GUIDED_RING, GUIDED_CRASH = 8.0, 20.0  # what a guide adds to those two: beside it they would weigh little. With a
+# crash at a fifth of that, haste was worth that half of the races ended on a ring
 KEEP = 0.98  # of the moving mean of hover's performance, a tick
 
 

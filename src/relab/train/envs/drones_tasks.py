@@ -31,7 +31,7 @@ RING, RIM = 2.0, 0.5  # radius of a ring; crossing its plane within RING - RIM p
 MISSED, PASSED, HIT = range(3)
 BEFORE, BEHIND, WELL = 3.0, 2.0, 1.0  # a race leads to this far before a ring, and behind it from where the straight
 # way passes the ring's plane so near to its centre
-CLEAR, PAST = 3.5, 0.5  # the point beside a ring: metres from its axis and before its plane
+CLEAR, PAST = 4.5, 0.5  # the point beside a ring: metres from its axis and before its plane
 FROM_RIM = math.sqrt(CLEAR**2 + (BEFORE - PAST) ** 2)  # from there to the point before it
 TRAIL, EVERY = 24, 4  # points of the way behind a drone, for films, and ticks between them
 

@@ -3,8 +3,9 @@
 42 numbers: velocity in its own frame / 50 (3), in the world's, clipped to +-1 (3), rates of rotation / 50 (3), where
 its top points (3), attitude (4), rotor speeds / limit (4), position / half-size of the box (3), way to the target
 clipped to +-1 (3) and / half-size (3), last collision, position and total reward (3), way to the nearest
-drone clipped to +-1 (3), box and drop in its own frame / half-size (6; in a race the ring and its normal, which is not
-divided; hover: zeros), and 1 in pick-and-place, else 0.
+drone clipped to +-1 (3), box and drop in its own frame / half-size (6; hover: zeros), and 1 in pick-and-place, else 0.
+In a race those six are the ring, as its way d / (2 m + |d|), and its normal: half a metre beside a ring that is near
+decides, and / half-size it would be a sixtieth.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from __future__ import annotations
 import numpy as np
 
 from relab.train.envs.drones_physics import FASTEST, LIMIT, QW, QX, QY, QZ, ROTOR, SPIN, VX, VY, VZ, WX, X, Y, Z, cut
-from relab.train.envs.drones_tasks import BOX, HALF_X, HALF_Y, HALF_Z, LAY, LED, PICK, RACE
+from relab.train.envs.drones_tasks import BOX, HALF_X, HALF_Y, HALF_Z, LAY, LED, PICK, RACE, RING, distance
 from relab.train.kernels.jit import njit, prange
 
 SEEN = 42
@@ -68,12 +69,14 @@ def see_task(r, goal, task, x, y, z, i, a, obs):
             obs[i, a, k] = np.float32(0.0)
         return
     bx, by, bz = own(r, goal[i, a, BOX] - x, goal[i, a, BOX + 1] - y, goal[i, a, BOX + 2] - z)
-    obs[i, a, 35], obs[i, a, 36], obs[i, a, 37] = bx * PER_X, by * PER_Y, bz * PER_Z
     if task == PICK:
+        obs[i, a, 35], obs[i, a, 36], obs[i, a, 37] = bx * PER_X, by * PER_Y, bz * PER_Z
         lx, ly, lz = own(r, goal[i, a, LAY] - x, goal[i, a, LAY + 1] - y, goal[i, a, LAY + 2] - z)
         obs[i, a, 38], obs[i, a, 39], obs[i, a, 40] = lx * PER_X, ly * PER_Y, lz * PER_Z
         obs[i, a, 41] = np.float32(1.0)
     else:
+        nearness = 1.0 / (RING + distance(bx, by, bz))
+        obs[i, a, 35], obs[i, a, 36], obs[i, a, 37] = bx * nearness, by * nearness, bz * nearness
         nx, ny, nz = own(r, goal[i, a, LAY], goal[i, a, LAY + 1], goal[i, a, LAY + 2])
         obs[i, a, 38], obs[i, a, 39], obs[i, a, 40] = nx, ny, nz
         obs[i, a, 41] = np.float32(0.0)

@@ -37,6 +37,7 @@ from relab.web.bench import Bench
 from relab.web.pages import notebook
 
 LEAD_METRICS = 8  # charts that are open from the beginning
+FEW_METRICS = 13  # of which all are
 EPISODES = 40  # evaluations that are drawn episode by episode
 EVALUATED = 12  # runs of a group whose episodes are drawn
 MODES = {"det": "deterministic actions", "sampled": "sampled actions"}
@@ -197,7 +198,8 @@ def metrics(runs: Sequence[Run]) -> list[MetricName]:
     judged = curves.lead_metric(list(runs))
     known = [name for name in (judged, *tables.CORE) if name in names or name == judged]
     order = [name for name in dict.fromkeys([*known, *sorted(names, key=_quiet)]) if name]
-    leads = set([*dict.fromkeys(known), *(name for name in order if is_return(name))][:LEAD_METRICS]) or set(order[:4])
+    telling = dict.fromkeys([*known, *(name for name in order if is_return(name)), *order])
+    leads = set([*telling][: FEW_METRICS if len(order) <= FEW_METRICS else LEAD_METRICS])
     return [
         MetricName(
             name, words.metric(name), glossary.metric(name).meaning if glossary.known(name) else "",

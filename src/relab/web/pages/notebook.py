@@ -83,10 +83,10 @@ def logs_of(root: Path) -> list[Path]:
 
 
 def shown(logs: Sequence[Path], words: Sequence[str], root: Path) -> list[Shown]:
-    """Newest first; with words, what holds all of them, a person's own text as well."""
+    """Newest first, a person's own text as well; with words, what holds all of them."""
     if words:
         return [_shown(hit.entry, root, hit) for hit in reversed(search(logs, list(words)))]
-    return [_shown(entry, root) for entry in reversed(log.entries(logs))]
+    return [_shown(entry, root) for entry in reversed(log.everything(logs))]
 
 
 def _shown(entry: Logged, root: Path, hit: Hit | None = None) -> Shown:
@@ -130,7 +130,7 @@ async def more(request: Request) -> Response:
     waiting = [each for each in advice if each["id"] not in decided]
     last = [*reversed(decided.values())][:DECIDED]
     return HTMLResponse(
-        render.page("notebook_more.html", proposals=waiting, decided=last, stale=stale, root=bench.root)
+        render.page("notebook_more.html", proposals=waiting, decided=last, stale=stale, logs=logs, root=bench.root)
     )
 
 

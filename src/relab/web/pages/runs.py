@@ -28,6 +28,7 @@ from relab.web.query import Choice
 FEW_COLUMNS = 4  # settings that are shown until somebody chooses
 COMPARED = 400  # groups whose settings are held against each other for what varies
 READ = 300  # runs whose logs are read for another number than the last
+Marks = dict[str, set[tuple[str, str]]]  # run or label -> severity and rule of what was found there
 
 
 @dataclass(frozen=True)
@@ -47,6 +48,7 @@ class Row:
     star: bool
     tags: list[str]
     each: dict[str, float]  # name of a run -> its number
+    note: str  # that all its runs have
 
 
 @dataclass(frozen=True)
@@ -163,30 +165,29 @@ def _from_log(bench: Bench, listed: ListedRun, choice: Choice) -> float:
     return next((p.mean for p in reversed(points) if p.step <= (choice.step or 0)), math.nan)
 
 
-def _marks(findings: Sequence[Document]) -> dict[str, list[str]]:
-    """Run or label -> the severities of what was found."""
-    marks: dict[str, list[str]] = {}
+def _marks(findings: Sequence[Document]) -> Marks:
+    marks: Marks = {}
     for finding in findings:
-        marks.setdefault(str(finding.get("run") or finding["where"]), []).append(str(finding["severity"]))
+        mark = str(finding["severity"]), str(finding["slug"])
+        marks.setdefault(str(finding.get("run") or finding["where"]), set()).add(mark)
     return marks
 
 
-def _row(
-    group: SeedGroup, columns: Sequence[str], number_of: Callable[[ListedRun], float], marks: dict[str, list[str]]
-) -> Row:
+def _row(group: SeedGroup, columns: Sequence[str], number_of: Callable[[ListedRun], float], marks: Marks) -> Row:
     metric = group.metric
     values = [number_of(run) if run.metric == metric else math.nan for run in group.distinct]
     states: dict[str, int] = {}
     for run in group.runs:
         states[run.state] = states.get(run.state, 0) + 1
-    severities = [*marks.get(group.label, []), *(each for run in group.runs for each in marks.get(run.name, []))]
-    worst = next((s for s in ("error", "warning", "info") if s in severities), "")
+    kinds = set().union(*(marks.get(name, ()) for name in (group.label, *(run.name for run in group.runs))))
+    worst = next((s for s in ("error", "warning", "info") if any(s == severity for severity, _ in kinds)), "")
     return Row(
         group, [naming.shown(group.settings.get(key, MISSING)) for key in columns], over_seeds(group, values), values,
-        Markup(""), sorted(states.items()), severities.count(worst), worst,
+        Markup(""), sorted(states.items()), sum(s == worst for s, _ in kinds), worst,
         max((run.steps for run in group.runs if run.steps is not None), default=None),
         max(run.sign for run in group.runs), any(run.star for run in group.runs),
         sorted({tag for run in group.runs for tag in run.tags}), {run.name: number_of(run) for run in group.runs},
+        group.runs[0].note if len({run.note for run in group.runs}) == 1 else "",
     )  # fmt: skip
 
 

@@ -99,6 +99,7 @@ addEventListener("visibilitychange", () => {
 });
 addEventListener("pagehide", () => relab.stream && relab.stream.close());
 addEventListener("pageshow", (event) => event.persisted && location.reload());
+relab.on("runs", () => $("#progress")?.remove());  // the folder is read
 relab.on("trouble", (news) => { $("#live").className = "live off"; $("#live").title = news.why; });
 relab.on("findings", (news) => {
   for (const finding of news.new.slice(0, 3)) relab.toast(`${finding.severity}: ${finding.slug} in ${finding.where}`);
@@ -144,7 +145,10 @@ let before = "";
 addEventListener("keydown", (event) => {
   const typing = event.target.closest("input:not([type=checkbox]):not([type=range]), textarea, select, dialog[open]");
   if (event.ctrlKey || event.metaKey || event.altKey) return;
-  if (typing) { if (event.key === "Escape") event.target.blur(); return; }
+  if (typing) {
+    if (event.key === "Escape" && event.target.matches("input")) { event.preventDefault(); event.target.blur(); }  // what was typed stays
+    return;
+  }
   const pages = { t: "/today", r: "/runs", c: "/compare", n: "/notebook" };
   if (before === "g" && pages[event.key]) { location.href = pages[event.key]; return; }
   before = event.key;

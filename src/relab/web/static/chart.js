@@ -3,10 +3,11 @@
 "use strict";
 (() => {
   const DASHES = [[], [7, 4], [2, 3]];
+  const LIFT = 1.35;  // on dark paper; style.css lifts the drawings and the marks of groups as much
   const tone = (place) => {
     const hex = relab.colours[place % relab.colours.length];
     const parts = [1, 3, 5].map((i) => parseInt(hex.slice(i, i + 2), 16));
-    const mixed = relab.dark() ? parts.map((v) => Math.round(v + (255 - v) * 0.32)) : parts;
+    const mixed = relab.dark() ? parts.map((v) => Math.min(Math.round(v * LIFT), 255)) : parts;
     return (alpha = 1) => `rgb(${mixed.join(" ")} / ${alpha})`;
   };
   const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
@@ -58,18 +59,22 @@
     async load() {
       this.seen = true;
       this.stale = false;
-      const ticket = (this.ticket = (this.ticket || 0) + 1);
+      if (this.asking) { this.owed = true; return; }  // one question at a time: rows that come faster than answers are drawn too
+      [this.asking, this.owed] = [true, false];
       const width = Math.round($(".plot", this.figure).clientWidth * Math.min(devicePixelRatio, 2)) || 600;
+      const asked = String(this.query({ width }));
       let data;
       try {
-        const answer = await fetch("/api/curve?" + this.query({ width }));
+        const answer = await fetch("/api/curve?" + asked);
         data = await answer.json();
         if (!answer.ok) throw new Error(data.error);
       } catch (error) {
         if (!this.data) $(".plot", this.figure).textContent = String(error.message || error);
         return;
+      } finally {
+        this.asking = false;
       }
-      if (ticket !== this.ticket) return;  // a newer question is on its way
+      if (asked !== String(this.query({ width }))) return this.load();  // the view is another by now
       this.data = data;
       const [svg, csv] = $$(".get a", this.figure), name = data.metric.replace(/[^\w.-]+/g, "_");
       svg.href = "/api/curve.svg?" + this.query({ log: this.log() ? 1 : "" });
@@ -78,6 +83,7 @@
       csv.download = name + ".csv";
       this.draw();
       relab.loaded && relab.loaded(this);
+      if (this.owed) this.load();
     }
 
     log() { return this.data && this.data.log_y !== "no" && (relab.view.log === null ? this.data.log_y === "yes" : relab.view.log); }
@@ -142,7 +148,8 @@
 
     reach(low, high) {
       if (low === null || low === undefined) return [0, 1];
-      const pad = (high - low) * 0.06 || Math.abs(high) * 0.06 || 1;
+      const size = Math.max(Math.abs(low), Math.abs(high)), flat = high - low <= 1e-9 * size;  // a constant, but for rounding
+      const pad = flat ? size * 0.06 || 1 : (high - low) * 0.06;
       return [low - pad, high + pad];
     }
 

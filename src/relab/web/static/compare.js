@@ -2,7 +2,10 @@
 "use strict";
 (() => {
   const form = $("#choose"), result = $("#result");
-  if (!form) return;
+  if (!form) {  // nothing is there to be compared, until the first runs come
+    relab.listen();
+    return relab.on("runs", () => location.reload());
+  }
   const go = () => {
     const params = new URLSearchParams();
     for (const [key, value] of new FormData(form)) if (value) params.append(key, value);

@@ -54,9 +54,11 @@
 
   // ---- While it trains: rows as they come, the numbers when the run has changed, findings as they fire
 
-  let late = null;
+  let late = null, asking = false;
   const numbers = async () => {
-    const answer = await fetch(location.pathname);
+    if (asking) return soon();
+    asking = true;
+    const answer = await fetch(location.pathname).finally(() => (asking = false));
     if (!answer.ok) return;
     const fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
     if (!relab.charts.length && $(".chart", fresh)) return location.reload();  // the first rows have come
@@ -74,7 +76,8 @@
     }
   };
   relab.listen(relab.source);
-  relab.on("rows", () => { clearTimeout(late); relab.again(); late = setTimeout(numbers, 400); });
+  const soon = () => { clearTimeout(late); late = setTimeout(numbers, 400); };
+  relab.on("rows", () => { relab.again(); soon(); });
   relab.on("findings", async () => {
     await relab.cards();
     relab.again();

@@ -28,6 +28,7 @@
 
   let late = null;
   const again = () => { clearTimeout(late); late = setTimeout(async () => {
+    if ($("main > .empty")) return location.reload();  // the first runs have come
     const answer = await fetch(location.href), fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
     for (const selector of ["#ended", "#findings", ".title.day .answer"]) {
       const now = $(selector), next = $(selector, fresh);

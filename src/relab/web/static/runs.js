@@ -17,21 +17,24 @@
     return params;
   };
 
-  const load = async (changed = []) => {
+  const load = async (changed = [], live = false) => {
+    if (live && loading) return soon(changed);  // what is under way must come: runs may change faster than a table is made
     const params = wanted();
     history.replaceState(null, "", "/runs" + (params.size ? "?" + params : ""));
     loading && loading.abort();
-    loading = new AbortController();
+    const own = (loading = new AbortController());
     try {
-      const answer = await fetch("/runs/table?" + params, { signal: loading.signal });
+      const answer = await fetch("/runs/table?" + params, { signal: own.signal });
       const text = await answer.text();
       table.innerHTML = text;
       dress(changed);
     } catch (error) {
       if (error.name !== "AbortError") relab.toast("the server does not answer");
+    } finally {
+      if (loading === own) loading = null;
     }
   };
-  const soon = (changed) => { clearTimeout(late); late = setTimeout(() => load(changed), 160); };
+  const soon = (changed, live = true) => { clearTimeout(late); late = setTimeout(() => load(changed, live), 160); };
   relab.changed = () => load();
 
   const dress = (changed = []) => {
@@ -65,7 +68,7 @@
   form.addEventListener("input", () => {
     form.step.hidden = form.value.value !== "at";
     for (const chip of $$(".chip")) chip.setAttribute("aria-pressed", String(form.q.value.includes(chip.dataset.add)));
-    soon();
+    soon([], false);
   });
   for (const chip of $$(".chip"))
     chip.onclick = () => {

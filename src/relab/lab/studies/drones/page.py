@@ -50,19 +50,18 @@ def table(head: list[str], rows: list[list[str]]) -> str:
 
 
 def both(runs: list[Document]) -> str:
-    """Performance of hover, of race, and their mean, with the policy's mode and sampled."""
-    head = ["seed", "hover", "race", "mean", "hover, sampled", "race, sampled", "mean, sampled", "minutes", "steps/s"]
+    """Performance of hover, of race and their mean, and the same where a ring that is hit ends the race."""
+    head = ["seed", "hover", "race", "mean", "race to the first hit", "mean with that", "mean, sampled", "minutes",
+            "steps/s"]  # fmt: skip
     rows = [[str(run["seed"]), *(f"{x:.3f}" for x in levels(run)), *speed(run)] for run in runs]
     columns = list(zip(*(levels(run) for run in runs)))
     return table(head, [*rows, ["**all**", *(over_seeds(list(column)) for column in columns), "", ""]])
 
 
 def levels(run: Document) -> list[float]:
-    made = []
-    for mode in ("det", "sampled"):
-        hover, race = (run["played"][task][mode]["performance"] for task in ("hover", "race"))
-        made += [hover, race, (hover + race) / 2]
-    return made
+    hover, race, strict = (run["played"][play]["det"]["performance"] for play in ("hover", "race", "race_to_the_hit"))
+    sampled = [run["played"][play]["sampled"]["performance"] for play in ("hover", "race")]
+    return [hover, race, (hover + race) / 2, strict, (hover + strict) / 2, sum(sampled) / 2]
 
 
 def boxes(runs: list[Document]) -> str:

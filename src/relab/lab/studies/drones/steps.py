@@ -18,6 +18,14 @@ WORLDS = 32  # of a fresh evaluation, 8 drones each
 NUMBERS = ("performance", "score", "compat_perfect_deliv", "oob", "grips", "deliveries", "perfect_deliveries")
 HOVER_RACE: dict[str, Any] = {"algo": "ppo", "env": "drones", "env.task": "hover_race"}
 PICK: dict[str, Any] = {"algo": "ppo", "env": "drones", "env.task": "pick_place"}
+PLAYS: dict[str, dict[str, list[str]]] = {  # task -> what its policies play, and how the environment is set for it
+    "hover_race": {
+        "hover": ["env.task=hover"],
+        "race": ["env.task=race", "env.ring_hit=costs"],  # as PufferLib counts: a ring that is hit costs
+        "race_to_the_hit": ["env.task=race", "env.ring_hit=ends"],
+    },
+    "pick_place": {"pick_place": ["env.task=pick_place"]},
+}
 COURSES: dict[str, dict[str, Any]] = {
     "hover_race": HOVER_RACE | {"total_steps": 20_000_000},
     "pick_place": PICK | {"total_steps": 20_000_000},
@@ -68,8 +76,8 @@ def played(folder: Path, task: str) -> Document:
     from relab.train import fresh
 
     parts = {}
-    for each in ("hover", "race") if task == "hover_race" else (task,):
-        episodes = fresh.fresh(folder, "latest", WORLDS, 0, [f"env.task={each}"])["episodes"]
+    for each, changes in PLAYS[task].items():
+        episodes = fresh.fresh(folder, "latest", WORLDS, 0, changes)["episodes"]
         parts[each] = {mode: summary(rows) for mode, rows in episodes.items()}
     return parts
 
