@@ -265,9 +265,9 @@ def _alone(
         return "there is no other config"
     if by:
         return f"`{by}` is the same in all runs of {env or 'this environment'}"
-    other = None if named else next((each for each in groups if key.maybe_other_tasks(group, each)), None)
-    if other is not None:
-        return f"whether it has the task of {other.label} is not known"
+    unlike = [] if named else [each.label for each in groups if key.maybe_other_tasks(group, each)]
+    if unlike:
+        return f"whether it has the task of {unlike[0]} is not known"
     return f"the only config on {env}" if env else "its environment is not known (--spec env=NAME)"
 
 
