@@ -40,3 +40,16 @@ def test_a_seed_that_only_the_names_tell_is_a_difference(tmp_path: Path, capsys:
         (folder / "log.csv").write_text("step,return\n" + "".join(f"{i},{i + seed}\n" for i in range(5)))
     assert cli.main(["diff", str(tmp_path / "a_seed0"), str(tmp_path / "a_seed1")]) == 0
     assert capsys.readouterr().out == "seed  0 -> 1\n"
+
+
+def test_a_seed_that_only_cleanrls_name_tells_is_a_difference(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folders = [tmp_path / f"CartPole-v1__ppo__{seed}__169000000{seed}" for seed in (1, 2)]
+    for folder in folders:
+        folder.mkdir()
+        (folder / "log.csv").write_text("global_step,episodic_return\n" + "".join(f"{i},{i}\n" for i in range(5)))
+    assert cli.main(["diff", *map(str, folders)]) == 0
+    assert capsys.readouterr().out == "seed  1 -> 2\n"
+    assert cli.main(["compare", str(tmp_path)]) == 0
+    assert "there is no other config" in capsys.readouterr().out, "they are seeds of one"

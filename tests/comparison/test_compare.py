@@ -567,3 +567,41 @@ def test_a_level_that_nobody_reached_tells_nothing_apart(two, capsys):
     text = printed(capsys, two, "--at", "first_step_reaching", "--level", 9000)
     assert "no run of either reached it" in text
     assert "no seed differs" not in text
+
+
+def plain_logs(folder: Path, *names: str, seeds: int = 5) -> Path:
+    """CSV files of a program that never says its environment."""
+    for place, name in enumerate(names):
+        for seed in range(seeds):
+            rows = [f"{1000 * i},{100 * (place + 1) + i + seed / 10}" for i in range(1, 31)]
+            (folder / f"{name}_s{seed}").mkdir(parents=True)
+            (folder / f"{name}_s{seed}" / "log.csv").write_text("\n".join(["global_step,episode_reward", *rows, ""]))
+    return folder
+
+
+def test_algorithms_that_lie_in_one_folder_may_have_two_tasks(tmp_path, capsys):
+    """DQN and SAC have different actions; where no log says its environment, which is better is no question."""
+    logs = plain_logs(tmp_path, "dqn", "sac")
+    text = printed(capsys, logs)
+    assert "it cannot be known whether they have the same task" in text
+    assert "exploratory" not in text
+    assert "P(better)" not in text
+    assert data(capsys, logs)["tasks"] == []
+
+
+@pytest.mark.parametrize("how", ["paths", "by", "declare", "spec"])
+def test_algorithms_are_compared_where_the_user_names_the_comparison(tmp_path, capsys, how):
+    logs = plain_logs(tmp_path / "logs", "dqn", "sac")
+    some = sorted(map(str, logs.iterdir()))
+    words = {"paths": some, "by": [logs, "--by", "algo.name"], "declare": [logs, "--declare", "sac>dqn"],
+             "spec": [logs, "--spec", "env=CartPole-v1"]}[how]  # fmt: skip
+    text = printed(capsys, *words)
+    assert "it cannot be known" not in text
+    assert "declared" in text if how == "declare" else "exploratory" in text
+
+
+def test_plain_logs_of_one_algorithm_or_of_none_are_compared_without_an_environment(tmp_path, capsys):
+    for names in (("wide", "narrow"), ("ppo_wide", "ppo_narrow"), ("ppo", "mine")):
+        text = printed(capsys, plain_logs(tmp_path / "-".join(names), *names))
+        assert "exploratory" in text
+        assert "no run says which environment it is" in text

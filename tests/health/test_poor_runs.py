@@ -10,7 +10,7 @@ from test_rules_foreign import asked, made
 
 from relab.health import beside, engine
 from relab.health.engine import Finding
-from relab.health.outcome import behind_others, doubted, hardly_gained, judged, poor
+from relab.health.outcome import behind_others, doubted, goal_of, hardly_gained, judged, poor
 from relab.health.remedy import prescribe
 from relab.health.rule import RULES, all_rules
 
@@ -171,3 +171,17 @@ def test_returns_that_the_task_cannot_pay_are_not_held_against_random():
     view = made(columns, {"algo": {"name": "sac"}}, {"spec": spec})
     assert not isinstance(asked("worse-than-random", view), Finding)
     assert "earns -3260 to 0 here" in asked("return-against-length", view).message
+
+
+@pytest.mark.parametrize("end", [21.7, 60.0, 200.0])
+def test_what_is_held_against_others_is_the_outcome(end):
+    """A run that falls in its last tenth: one number for its end, in the finding as in every sentence about it."""
+    view = cartpole(np.where(ROWS < 54, np.minimum(20 + 8 * ROWS, 350), end))
+    goal = goal_of(view)
+    assert goal is not None
+    assert goal.reached == view.verdict.final == pytest.approx(end, abs=1)
+
+
+def test_the_finding_says_which_end_it_means():
+    finding = asked("below-known-level", cartpole(STUCK))
+    assert f"return {cartpole(STUCK).verdict.final:.4g} (its last tenth) after" in finding.message

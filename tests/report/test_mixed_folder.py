@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from relab.cli import main
+from relab.report import sections, svg
 
 GOOD = np.interp(np.linspace(0, 1, 50), [0, 0.4, 1], [30, 470, 480])
 LOST = np.interp(np.linspace(0, 1, 50), [0, 0.4, 0.6, 1], [36, 468, 9.4, 9.4])
@@ -63,3 +64,32 @@ def test_steps_and_time_of_a_group_are_both_of_each_run(page):
 def test_a_log_that_times_no_part_has_no_table_of_parts(page):
     assert "end to end" in page
     assert "other (start, compiling)" not in page
+
+
+def test_a_panel_has_what_most_runs_log_and_leaves_nobody_out(tmp_path):
+    """One run logs each episode, seven the mean of 100: all are returns of training."""
+    (tmp_path / "a_own__CartPole-v1").mkdir()
+    rows = [f"{1000 * i},{4 * i}" for i in range(1, 51)]
+    (tmp_path / "a_own__CartPole-v1" / "log.csv").write_text("\n".join(["global_step,episode_reward", *rows, ""]))
+    for k in range(7):
+        progress(tmp_path / f"ppo{k}", GOOD + k, 1e-3 * (k + 1), seed=0, algo="PPO", env="CartPole-v1")
+    progress(tmp_path / "pendulum", np.linspace(-1200, -200, 50), algo="SAC", env="Pendulum-v1")
+    data = sections.build(tmp_path)
+    panel = next(each.curve for each in data.panels if each.env == "CartPole-v1")
+    assert panel.metric == "return/mean_100"
+    assert [len(group.lines) for group in panel.groups] == [1] * 8
+    assert [group.metric for group in panel.groups].count("return/mean") == 1
+    texts = [key["text"] for key in svg.legend(panel)]
+    assert not any("not logged" in text for text in texts)
+    assert sum("training" in text or "return/mean" in text for text in texts) == 1
+
+
+def test_what_some_logs_lack_is_not_said_of_all(tmp_path):
+    progress(tmp_path / "with", GOOD, algo="PPO", env="CartPole-v1")
+    for k in range(2):
+        (tmp_path / f"bare{k}").mkdir()
+        rows = [f"{1000 * i},{4 * i + k}" for i in range(1, 51)]
+        (tmp_path / f"bare{k}" / "log.csv").write_text("\n".join(["global_step,episode_reward", *rows, ""]))
+    said = sections.build(tmp_path).not_known
+    assert "no settings were found with 2 of 3 logs" in said
+    assert "no settings were found with the logs" not in said

@@ -72,7 +72,7 @@ def _value(run: Run, key: str, origins: Mapping[int, str]) -> str:
         return origins.get(id(run), "here")
     if key == NAME:
         return identity.stem(run.name) or run.name
-    return f"{key.rpartition('.')[2]}={shown(flatten(run.history.config).get(key, MISSING))}"
+    return f"{key.removesuffix('.name').rpartition('.')[2]}={shown(flatten(run.history.config).get(key, MISSING))}"
 
 
 def full_key(by: str, groups: Sequence[Group]) -> str:

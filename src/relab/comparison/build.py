@@ -64,6 +64,7 @@ def compare(
     others = len(result.tasks)
     _answered(result, rest, options, next((plan for plan in plans if not plan.protocol), None), origins)
     _say_apart(result, [plan for plan in plans if plan.protocol], rest, others)
+    result.notes += [] if _is_named(options, origins) else _maybe_other_tasks(groups)
     result.notes += [*twins.taken_together(groups, options.by), *_merged(groups, options.by, origins)]
     _check_reference(result.tasks, options.reference)
     result.facts = key.spread_of(groups, result.tasks[0].measure.metric if result.tasks else "")
@@ -110,19 +111,26 @@ def _tasks(
     comparable: list[Task] = []
     apart: list[tuple[str, str]] = []
     metrics: dict[str, str] = {}
-    for candidates in key.tasks(groups):
+    named = _is_named(options, origins or {})
+    for candidates in key.tasks(groups, named=named):
         arms = arms_of(candidates, PATH, origins) if options.by == PATH else []
         metric = metric_of([Group(arm.label, arm.runs) for arm in arms] or candidates, options.metric)
         metrics |= {group.key: metric for group in candidates}
         have, lack = _split(candidates, metric)
         apart += [(group.label, _lacks(group, metric)) for group in lack]
-        for part in key.tasks(have, metric):
+        for part in key.tasks(have, metric, named):
             arms = arms_of(part, options.by, origins)
             if len(arms) > 1:
                 comparable.append(task_of(arms, metric, options))
             else:
-                apart += [(group.label, _alone(group, groups, metrics, options.by)) for group in part]
+                apart += [(group.label, _alone(group, groups, metrics, options.by, named)) for group in part]
     return comparable, apart
+
+
+def _is_named(options: Options, origins: Mapping[int, str]) -> bool:
+    """Whether the user says what is to be compared with what: by several paths, a key, or the names of variants."""
+    chosen = options.named or options.by or options.declare or options.reference
+    return bool(chosen) or len(set(origins.values())) > 1
 
 
 def _answered(
@@ -219,6 +227,17 @@ def _merged(groups: Sequence[Group], by: str | None, origins: Mapping[int, str])
             " --by path compares the paths"]  # fmt: skip
 
 
+def _maybe_other_tasks(groups: Sequence[Group]) -> list[str]:
+    """Groups of different algorithms that do not say their environment, and how the user can."""
+    lost = [group for group in groups if any(key.maybe_other_tasks(group, other) for other in groups)]
+    if not lost:
+        return []
+    algos = ", ".join(sorted({str(flatten(group.config)["algo.name"]) for group in lost}))
+    return [f"no environment is known of runs of {algos}: it cannot be known whether they have the same task, so"
+            " algorithms are not held against each other; --spec env=NAME says the task, --by algo.name compares them"
+            " all the same"]  # fmt: skip
+
+
 def _split(groups: Sequence[Group], metric: str) -> tuple[list[Group], list[Group]]:
     have = [g for g in groups if any(numbers.column_of(run, metric) is not None for run in g.runs)]
     able = {id(group) for group in have}
@@ -230,7 +249,9 @@ def _lacks(group: Group, metric: str) -> str:
     return f"it has no {metric or 'return'}" + (f"; --metric {other} has it" if other else "")
 
 
-def _alone(group: Group, groups: Sequence[Group], metrics: Mapping[str, str], by: str | None) -> str:
+def _alone(
+    group: Group, groups: Sequence[Group], metrics: Mapping[str, str], by: str | None, named: bool = True
+) -> str:
     """Why a group has nobody to be compared with."""
     mine = key.facts_of(group.runs[0], metrics[group.key])
     for other in groups:
@@ -244,6 +265,9 @@ def _alone(group: Group, groups: Sequence[Group], metrics: Mapping[str, str], by
         return "there is no other config"
     if by:
         return f"`{by}` is the same in all runs of {env or 'this environment'}"
+    unlike = [] if named else [each.label for each in groups if key.maybe_other_tasks(group, each)]
+    if unlike:
+        return f"whether it has the task of {unlike[0]} is not known"
     return f"the only config on {env}" if env else "its environment is not known (--spec env=NAME)"
 
 

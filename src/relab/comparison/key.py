@@ -98,13 +98,23 @@ def conflicts(a: Document, b: Document) -> list[tuple[str, Any, Any]]:
     return clashes
 
 
-def tasks(groups: Sequence[Group], metric: str = "") -> list[list[Group]]:
-    """Groups that may be compared with each other, the largest set first."""
+def maybe_other_tasks(a: Group, b: Group) -> bool:
+    """Whether nobody can know that two groups have one task: neither says its environment, and they are of different
+    algorithms, which often means of different actions."""
+    algos = [flatten(group.config).get("algo.name") for group in (a, b)]
+    return all(env_of(group.runs[0]) is None for group in (a, b)) and None not in algos and algos[0] != algos[1]
+
+
+def tasks(groups: Sequence[Group], metric: str = "", named: bool = True) -> list[list[Group]]:
+    """Groups that may be compared with each other, the largest set first; `named`: by somebody who knows the task."""
     known = {id(group): facts_of(group.runs[0], metric) for group in groups}
+
+    def fit(a: Group, b: Group) -> bool:
+        return not conflicts(known[id(a)], known[id(b)]) and (named or not maybe_other_tasks(a, b))
+
     sets: list[list[Group]] = []
     for group in groups:
-        fits = (t for t in sets if not any(conflicts(known[id(group)], known[id(other)]) for other in t))
-        task = next(fits, None)
+        task = next((t for t in sets if all(fit(group, other) for other in t)), None)
         if task is None:
             sets.append([group])
         else:

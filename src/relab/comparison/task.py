@@ -52,6 +52,7 @@ class Options:
     per: str | None = None
     reference: str | None = None
     axis: str | None = None  # what steps count; None: as the runs have it
+    named: bool = False  # somebody chose what is compared, one by one: it did not just lie in one folder
     ended: frozenset[Path] | None = None  # of an experiment: the runs that count as they ended, however long each is
 
 

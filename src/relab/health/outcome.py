@@ -110,7 +110,7 @@ class Goal:
 
     level: float
     steps: int
-    reached: float  # the run's own level at its end
+    reached: float  # the run's outcome, as every command gives it
     way: float  # share of the way from random
     rising: bool
 
@@ -126,9 +126,9 @@ def goal_of(view: View, few: float = 0.25) -> Goal | None:
     if random is None or not rows or not counted or len(points) < 4 or view.resumed or not view.earned:
         return None
     level, steps = solved or rows[0].mean, min(row.steps for row in rows)
-    late, before = pooled(points[-max(len(points) // 4, 1) :]), pooled(points[len(points) // 2 : -1])
-    way = (late.mean - random.mean) / max(level - random.mean, 1e-9)
-    return Goal(level, steps, late.mean, way, above(late, before)) if view.last_step >= few * steps else None
+    last, before = points[-1], pooled(points[len(points) // 2 : -1])
+    way = (last.mean - random.mean) / max(level - random.mean, 1e-9)
+    return Goal(level, steps, last.mean, way, above(last, before)) if view.last_step >= few * steps else None
 
 
 def behind_others(view: View, *, half: float = 0.5, slow: float = 0.25) -> Goal | None:

@@ -28,6 +28,8 @@ SLOWEST_S = 900.0  # no silence is waited for any longer
 NAMED = "named "  # how the key of a group begins that its runs' names make
 SEED_IN_NAME = re.compile(r"(?i)(?:^|(?<=[-_./=]))(?:seed|s)[-_=]?([0-9]{1,18})(?=$|[-_./])")
 
+CLEANRL_END = re.compile(r"__(?:seed_?)?(?P<seed>[0-9]{1,18})__[0-9]{9,11}(?=$|/)")  # of ENV__EXP__SEED__TIME
+
 
 def state_of(run: History, now: float | None = None) -> str:
     """finished, interrupted, failed, running, stale, ended or unknown: see places.run_state."""
@@ -183,18 +185,18 @@ def name_key(name: str, folder: Path) -> str:
 
 
 def seedless(name: str) -> str:
-    """A run's name with its seed taken out.
+    """A run's name with its seed taken out, and the time behind it that CleanRL puts there.
 
-    >>> seedless("bonus-s3"), seedless("ant_seed12/tb"), seedless("plain")
-    ('bonus', 'ant/tb', 'plain')
+    >>> seedless("bonus-s3"), seedless("ant_seed12/tb"), seedless("plain"), seedless("Ant-v4__sac__3__1690000000")
+    ('bonus', 'ant/tb', 'plain', 'Ant-v4__sac')
     """
-    return re.sub(r"[-_.=]+(?=$|/)", "", SEED_IN_NAME.sub("", name)) or name
+    return re.sub(r"[-_.=]+(?=$|/)", "", SEED_IN_NAME.sub("", CLEANRL_END.sub("", name))) or name
 
 
 def seed_of(run: History, name: str = "") -> Any:
     """The run's seed as recorded, else the one in its name."""
     recorded = run.meta.get("seed", run.config.get("seed"))
     if recorded is None and run.source != "relab":
-        numbers = SEED_IN_NAME.findall(name)
+        numbers = CLEANRL_END.findall(name) or SEED_IN_NAME.findall(name)
         return int(numbers[-1]) if numbers else None
     return recorded

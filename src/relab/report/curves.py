@@ -69,6 +69,7 @@ class Bundle:
     lines: list[Line]
     band: Band | None
     place: int | None = field(default=None, metadata=LEFT_OUT)  # of its colour; None: its place in the figure
+    metric: str | None = field(default=None, metadata=LEFT_OUT)  # where it logs the figure's return by another name
 
 
 @dataclass(frozen=True)
@@ -139,11 +140,13 @@ def curve(
 ) -> CurveFigure:
     """One metric of all groups, by default what they are judged by: lines, bands, levels, onset of the lead finding."""
     runs = [run for group in groups for run in group.runs]
+    chosen = bool(metric)
     metric = metric or lead_metric(runs)
     entry = glossary.metric(metric) if metric and glossary.known(metric) else None
     beside = replace(line(reference, metric), called=called) if reference is not None else None
     limits = possible(metric, runs)
-    bundles, heights = [_bundle(group, metric, limits) for group in groups], levels(runs) if is_return(metric) else []
+    bundles = [_bundle(group, metric if chosen else metric_for(group, metric), metric, limits) for group in groups]
+    heights = levels(runs) if is_return(metric) else []
     unit = entry.unit if entry else ""
     return CurveFigure(
         metric,
@@ -168,13 +171,31 @@ def named(data: CurveFigure, env: str, places: Sequence[int]) -> CurveFigure:
 
 
 def lead_metric(runs: Sequence[Run]) -> str:
-    """What the runs are judged by; one evaluation alone is a dot, and the returns of training show the way to it."""
-    judged = next((run.verdict.metric for run in runs if run.verdict.metric), "")
+    """What the most runs have of that by which they are judged, evaluations first; one evaluation alone is a dot, and
+    the returns of training show the way to it."""
+    every = sorted({run.verdict.metric for run in runs} - {""}, key=_place)
+    judged = max(every, key=lambda name: sum(len(points(run, name)[0]) > 0 for run in runs), default="")
     if not judged.startswith("eval/") or any(len(run.verdict.points) > 1 for run in runs):
         return judged
     trained = [name for name in glossary.RETURNS if not name.startswith("eval/")]
     long = [name for name in trained if any(len(run.history.columns.get(name, ((),))[0]) > 1 for run in runs)]
     return long[0] if long else judged
+
+
+def _place(metric: str) -> int:
+    return glossary.RETURNS.index(metric) if metric in glossary.RETURNS else len(glossary.RETURNS)
+
+
+def metric_for(group: Group, metric: str) -> str:
+    """The figure's metric; of a group that has none of it, its own where both are returns of training: the mean of the
+    last 100 episodes and the mean of an iteration's are one height."""
+    if not _trained(metric) or any(len(points(run, metric)[0]) for run in group.runs):
+        return metric
+    return next((run.verdict.metric for run in group.runs if _trained(run.verdict.metric)), metric)
+
+
+def _trained(metric: str) -> bool:
+    return metric in glossary.RETURNS and not metric.startswith("eval/")
 
 
 def healthy_stretches(run: Run, metric: str) -> list[Stretch]:
@@ -190,10 +211,11 @@ def healthy_stretches(run: Run, metric: str) -> list[Stretch]:
     return [Stretch(start, end, each.low, each.high) for each, start, end in known if each is not None and start < end]
 
 
-def _bundle(group: Group, metric: str, limits: tuple[float, float]) -> Bundle:
+def _bundle(group: Group, metric: str, shown: str, limits: tuple[float, float]) -> Bundle:
     lines = [line(run, metric) for run in group.runs]
     counted = [line(run, metric) for run in group.distinct]
-    return Bundle(group.label, [one for one in lines if one.x], band([one for one in counted if one.x], limits))
+    mean = band([one for one in counted if one.x], limits)
+    return Bundle(group.label, [one for one in lines if one.x], mean, metric=metric if metric != shown else None)
 
 
 def line(run: Run, metric: str) -> Line:

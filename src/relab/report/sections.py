@@ -330,8 +330,11 @@ def not_known(groups: list[Group], examined: PageHealth) -> list[str]:
 
 def _evaluation_limits(runs: list[Run]) -> list[str]:
     sizes = sorted({p.n for run in runs for p in run.verdict.points[-1:]})
-    if any(not run.verdict.metric.startswith("eval/") for run in runs if run.verdict.metric):
-        return ["no evaluations: judged by training episodes, sampled actions"]
+    judged = [run for run in runs if run.verdict.metric]
+    trained = [run for run in judged if not run.verdict.metric.startswith("eval/")]
+    if trained:
+        of = "" if len(trained) == len(judged) else f" of {len(trained)} of {len(judged)} runs"
+        return [f"no evaluations{of}: judged by training episodes, sampled actions"]
     many = f"{sizes[0]} to {sizes[-1]}" if len(sizes) > 1 else str(sizes[0]) if sizes else ""
     said = [f"{many} episodes per evaluation"] if sizes and sizes[-1] else []
     if any(_stopped_when_good(run) for run in runs):
@@ -350,8 +353,10 @@ def _stopped_when_good(run: Run) -> bool:
 def _provenance_limits(runs: list[Run]) -> list[str]:
     metas = [run.history.meta for run in runs]
     said = []
-    if any(run.history.source != "relab" and not run.history.config for run in runs):
-        said.append("no settings were found with the logs")
+    bare = [run for run in runs if run.history.source != "relab" and not run.history.config]
+    if bare:
+        of = "the logs" if len(bare) == len(runs) else f"{len(bare)} of {len(runs)} logs"
+        said.append(f"no settings were found with {of}")
     if not all(run.history.meta.get("commit") for run in runs if run.history.source == "relab"):
         said.append("no commit recorded")
     if any(isinstance(p := meta.get("patch"), dict) and p.get("bytes") for meta in metas):

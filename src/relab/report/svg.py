@@ -103,12 +103,12 @@ def _legend_text(group: Bundle, several: bool, once: bool) -> str:
 
 
 def _meaning(group: Bundle) -> str:
-    n = len(group.lines)
+    n, other = len(group.lines), f", {words.metric(group.metric)}" if group.metric else ""
     if not n:
         return "not logged"
     if group.band:
-        return f"thick: {group.band.label}; thin: {plural(n, 'run')}"
-    return f"{n:,} runs, each a line" if n != 1 else "one run"
+        return f"thick: {group.band.label}; thin: {plural(n, 'run')}{other}"
+    return (f"{n:,} runs, each a line" if n != 1 else "one run") + other
 
 
 def _healthy(data: CurveFigure, x: Scale, y: Scale, view: Look) -> list[str]:

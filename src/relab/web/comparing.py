@@ -29,7 +29,7 @@ def compared(root: str, sources: Sequence[Source], places: Sequence[int], option
     colour = {(str(source.path), source.key): place for source, place in zip(sources, places, strict=True)}
     runs = [grouping.of_loaded(each, each.name) for each in read.runs]
     by_run = {id(run): colour[str(each.source.path), each.source.key] for run, each in zip(runs, read.runs)}
-    result = build.compare(runs, options, declared.of_runs(runs))
+    result = build.compare(runs, replace(options, named=True), declared.of_runs(runs))
     result.unread = [f"{source.name}: {why}" for source, why in read.broken]
     return {
         "tasks": [_task(task, result, by_run) for task in result.tasks],

@@ -213,7 +213,8 @@ def below_known_level(view: View) -> Finding | None:
         return None
     trend = "still rising" if goal.rising else "no longer rising clear of its noise"
     more = "; more steps may be all that it needs" if view.last_step < goal.steps else ""
-    message = f"return {goal.reached:.4g} (its last quarter) after {view.last_step:,} steps, {trend}; others reach" \
+    end = "its last evaluation" if view.verdict.evaluated else "its last tenth"
+    message = f"return {goal.reached:.4g} ({end}) after {view.last_step:,} steps, {trend}; others reach" \
               f" {goal.level:.4g}, the quickest published run with {goal.steps:,}{more}"  # fmt: skip
     since = course[len(course) // 2].step
     return Finding(message, goal.reached, since, [view.evidence(course)], confidence="medium")
