@@ -20,12 +20,14 @@ from collections.abc import Callable
 from multiprocessing import resource_tracker
 from typing import Any
 
+from relab.base.processes import PYTHON
+
 PARENT_DIED = 1  # prctl: PR_SET_PDEATHSIG
 LIBC = ctypes.CDLL(None) if sys.platform == "linux" else None  # loaded beforehand: between fork and exec is no time
 LEAKED = "ignore:resource_tracker:UserWarning"
 LOOK_S = 0.5  # between two looks for the parent
 TIED = "RELAB_TIED"  # in the environment of a process: what it starts is to end with it
-TO_PARENT = (sys.executable, "-P", "-m", "relab.base.leash")  # before a program's words: it ends with its parent
+TO_PARENT = (*PYTHON, "-m", "relab.base.leash")  # before a program's words: it ends with its parent
 
 
 def die_with(parent: int, how: signal.Signals) -> None:
