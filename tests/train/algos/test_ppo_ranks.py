@@ -29,9 +29,9 @@ from relab.train.envs.check_static import EnvError
 TOLERANCE = 1e-5
 
 
-def state(ranks: int = 1, **more: Any) -> ppo.State:
+def state(ranks: int = 1, env: str = "cartpole-v1", **more: Any) -> ppo.State:
     cfg = PPO(envs=8, steps=32, hidden=(16,), ranks=ranks, **more)
-    return ppo.init(Setup(registry.env_class("cartpole-v1")(), cfg, 3, 10_000))
+    return ppo.init(Setup(registry.env_class(env)(), cfg, 3, 10_000))
 
 
 def team(s: ppo.State, rank: int, size: int) -> Team:
@@ -155,7 +155,10 @@ def test_one_place_decides_about_devices(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("more", [{}, {"rnn": "gru", "bptt": 8}, {"norm_obs": True, "norm_return": True}])
+@pytest.mark.parametrize("more", [
+    {}, {"rnn": "gru", "bptt": 8}, {"norm_obs": True, "norm_return": True},
+    {"env": "pendulum-v1", "log_std_init": -0.7, "lr": 1e-2},  # a deviation that is not 0, and moves
+])  # fmt: skip
 def test_two_ranks_come_to_what_one_comes_to(more: dict[str, Any]) -> None:
     rows, weights = [], []
     for ranks in (1, 2):

@@ -309,7 +309,8 @@ def hand_over(rank: int, size: int, worker: Any, line: Any, tree: Tree) -> None:
             if not worker.is_alive():
                 raise EOFError
         line.recv()
-        line.send(tree)
+        # as plain bytes: `send` would move each tensor into shared memory, away from what numpy sees of it here
+        line.send_bytes(pickle.dumps(tree))
     except (EOFError, OSError) as error:
         worker.join(PATIENCE_S)
         raise EnvError(gone_text(rank, size, worker)) from error
@@ -339,7 +340,7 @@ def serve(order: Order, rank: int, line: Any) -> None:
     setup = replace(order.setup, env=kind(params), device=device.of_rank(order.setup.device, rank))
     jit.set_threads(setup.threads)
     line.send("here")
-    tree = line.recv()
+    tree = pickle.loads(line.recv_bytes())
     s = ppo.build(setup)
     s.load(tree)
     meet(order, rank)
