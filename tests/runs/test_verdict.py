@@ -8,6 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from relab.health.rules.data import non_finite
+from relab.health.view import View
 from relab.health.words import meanings
 from relab.record.history import Column, History
 from relab.runs.course import course_of
@@ -366,3 +368,46 @@ def test_a_success_rate_is_called_that_and_not_by_its_column(tmp_path):
     run = History(tmp_path, source="csv", config={"env": {"name": "x"}})
     run.columns["eval/success_det"] = Column(np.arange(1, 11) * 1000, np.linspace(0.1, 0.9, 10))
     assert "success rate 0.1 → 0.9" in sentence(verdict_of(run))
+
+
+def broken(*bad: tuple[slice, float], metric: str = "return/mean") -> History:
+    values = np.linspace(1.0, 60.0, 100) + np.random.default_rng(0).normal(0, 1, 100)
+    for rows, value in bad:
+        values[rows] = value
+    return trained(values, metric)
+
+
+@pytest.mark.parametrize(
+    ("bad", "when"),
+    [
+        ([(slice(12, None), math.nan)], f"(nan) from step {13 * 2048:,} on"),
+        ([(slice(97, None), math.nan)], f"(nan) from step {98 * 2048:,} on"),
+        ([(slice(95, 97), math.inf)], "(inf) at its end, 2 of its last 10 values not finite"),  # numbers came after it
+    ],
+)
+def test_a_return_breaks_at_the_row_after_which_no_number_comes(bad, when):
+    run = broken(*bad)
+    assert sentence(verdict_of(run)) == f"Broke: the return is not a number {when}"
+    found = non_finite(View(run, "run"))
+    assert found is not None
+    assert "from step" not in when or when.partition(" ")[2] in found.message
+
+
+def test_what_passed_is_not_where_a_return_broke():
+    run = broken((slice(4, 6), math.nan), (slice(12, None), math.nan), metric="eval/return_det")
+    assert sentence(verdict_of(run)).endswith(f"from step {13 * 2048:,} on")
+    found = non_finite(View(run, "run"))
+    assert found is not None
+    assert f"first at step {5 * 2048:,}, from step {13 * 2048:,} on" in found.message
+
+
+def test_a_point_stands_at_a_row_that_has_a_number_and_none_has_an_error_without_one():
+    run = broken((slice(81, None), math.nan))
+    column, points = run.columns["return/mean"], course_of(run).points
+    finite = dict(zip(column.steps.tolist(), np.isfinite(column.values).tolist()))
+    known = [p for p in points if math.isfinite(p.mean)]
+    assert all(finite[p.step] for p in known)
+    assert known[-1].step == 81 * 2048
+    assert all(math.isnan(p.se) for p in points if not math.isfinite(p.mean))
+    evaluations = trained(np.array([1.0, 2.0, 4.0, 3.0, 5.0, math.nan]), "eval/return_det")
+    assert math.isnan(course_of(evaluations).points[-1].se)

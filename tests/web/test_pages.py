@@ -112,6 +112,19 @@ def test_the_page_of_a_group_says_what_the_report_says(served: Served) -> None:
     assert "algo.lr" in text
 
 
+def test_the_best_of_a_run_that_broke_stands_at_a_row_with_a_number(
+    tmp_path: Path, shelf_of: Callable[..., Served]
+) -> None:
+    rows = [f"{1000 * k},{'nan' if k > 81 else k + k % 2 / 10}" for k in range(1, 101)]
+    (tmp_path / "broke.csv").write_text("step,return\n" + "\n".join(rows) + "\n")
+    served = shelf_of()
+    (group,) = served.bench.shelf.every()
+    text = " ".join(re.sub("<[^>]*>", "", unescape(served.get(f"/group/{group.key}").text)).split())
+    assert " at 81,000" in text
+    assert "from step 82,000 on" in text
+    assert not re.search("nan ±|noise ±", text)
+
+
 def test_the_page_of_a_run_is_found_by_its_name(served: Served) -> None:
     assert "narrow-s3" in served.get("/run/runs/narrow-s3").text
     assert served.get("/run/narrow-s3").status_code == 404

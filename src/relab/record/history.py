@@ -109,6 +109,17 @@ def flaw(values: np.ndarray, last: int) -> str:
     return f"{bad} of its last {len(values[-last:])} values not finite" if bad else ""
 
 
+def lost_at(column: Column) -> int | None:
+    """The step of the first row that is not finite and after which none is; None where the column ends with a number.
+
+    >>> lost_at(Column(np.arange(5), np.array([1, np.nan, 2, np.nan, np.inf])))
+    3
+    """
+    good = np.flatnonzero(np.isfinite(column.values))
+    first = int(good[-1]) + 1 if len(good) else 0
+    return int(column.steps[first]) if first < len(column.values) else None
+
+
 def measured(history: History, metric: str) -> Column:
     """A metric in the rows that measured it: many loggers write NaN as the return where no episode ended.
 

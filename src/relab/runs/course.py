@@ -23,7 +23,7 @@ import numpy as np
 from relab.config.views import flatten
 from relab.record import glossary
 from relab.record.evaluations import Estimate, evaluations, outcome_of
-from relab.record.history import EARNED, Column, History, end_rows, flaw, measured
+from relab.record.history import EARNED, Column, History, end_rows, flaw, lost_at, measured
 from relab.runs.values import FIT, fits_values
 
 BLOCKS = 10
@@ -46,6 +46,7 @@ class Course:
     points: list[Estimate] = field(default_factory=list)
     flaw: str = ""  # why it ends without a number
     rows: int = 1  # of the log, in the last point
+    lost: int | None = None  # step from which on no row is finite
 
     @property
     def evaluated(self) -> bool:
@@ -126,8 +127,10 @@ def is_return(metric: str) -> bool:
 
 
 def _evaluated(metric: str, points: list[Estimate]) -> Course:
-    why = "" if points and math.isfinite(points[-1].mean) else "its last evaluation is not finite"
-    return Course(metric, [*points], why if points else "")
+    if not points or math.isfinite(points[-1].mean):
+        return Course(metric, [*points])
+    rows = Column(np.array([p.step for p in points]), np.array([p.mean for p in points]))
+    return Course(metric, [*points], "its last evaluation is not finite", lost=lost_at(rows))
 
 
 # ---- Returns of training
@@ -143,8 +146,9 @@ def _trained(run: History, metric: str, column: Column) -> Course:
     errors = _errors(run, metric, column, cuts)
     points = [_point(column, cut, error) for cut, error in zip(cuts, errors)]
     if why:
-        points[-1] = replace(points[-1], mean=float(column.values[~np.isfinite(column.values)][-1]))
-    return Course(metric, points, why, last)
+        mean = float(column.values[~np.isfinite(column.values)][-1])
+        points[-1] = Estimate(int(column.steps[-1]), mean, math.nan, last)
+    return Course(metric, points, why, last, lost_at(column))
 
 
 def _cuts(steps: np.ndarray, last: int) -> list[np.ndarray]:
@@ -178,11 +182,13 @@ def _with_two(parts: list[np.ndarray]) -> list[np.ndarray]:
 
 
 def _point(column: Column, cut: np.ndarray, error: float) -> Estimate:
-    values = column.values[cut]
-    good = values[np.isfinite(values)]
+    """The mean of a block's finite rows, at the last of them; of a block without any neither mean nor error is known."""
+    good = cut[np.isfinite(column.values[cut])]
+    if not len(good):
+        return Estimate(int(column.steps[cut[-1]]), math.nan, math.nan, len(cut))
     with np.errstate(all="ignore"):
-        mean = float(good.mean()) if len(good) else math.nan
-    return Estimate(int(column.steps[cut[-1]]), mean, error, len(cut))
+        mean = float(column.values[good].mean())
+    return Estimate(int(column.steps[good[-1]]), mean, error, len(cut))
 
 
 def _errors(run: History, metric: str, column: Column, cuts: list[np.ndarray]) -> list[float]:
@@ -370,4 +376,4 @@ def with_noise(points: Sequence[Estimate]) -> list[Estimate]:
         return [*points]
     with np.errstate(all="ignore"):
         noise = math.sqrt(_variance(values, 1))
-    return [p if math.isfinite(p.se) else replace(p, se=noise) for p in points]
+    return [replace(p, se=noise) if math.isfinite(p.mean) and not math.isfinite(p.se) else p for p in points]

@@ -164,8 +164,8 @@ def _solved(v: Verdict) -> str:
 
 
 def _broken(v: Verdict) -> str:
-    start = next(i for i in range(len(v.points)) if all(not math.isfinite(p.mean) for p in v.points[i:]))
-    return f"Broke: the return is not a number ({v.points[-1].mean}) from step {v.points[start].step:,} on"
+    since = f"from step {v.lost:,} on" if v.lost is not None else "at its end" + (f", {v.flaw}" if v.flaw else "")
+    return f"Broke: the return is not a number ({v.points[-1].mean}) {since}"
 
 
 def group_sentence(verdicts: list[Verdict]) -> str:

@@ -75,6 +75,7 @@ class Verdict:
     share: tuple[str, float, float] | None = None  # a rate that rose where the return says nothing: name, from, to
     yardstick: Yardstick = field(default_factory=Yardstick)
     flaw: str = ""
+    lost: int | None = None  # step from which on the return is not finite
     trained: Rise | None = None  # of the returns of training, where evaluations tell no gain and are as high
     fall: Fall | None = None  # of a run that lost what it had learned
     below_random: bool = False  # its last two points are
@@ -135,7 +136,8 @@ def verdict_of(run: History) -> Verdict:
         return Verdict("unjudged", course.metric, flaw=course.flaw)
     yard, good = yardstick_of(run, course.metric), [p for p in course.points if math.isfinite(p.mean)]
     if not good or course.flaw:
-        return Verdict("broken", course.metric, course.points, yard.random, yardstick=yard, flaw=course.flaw)
+        return Verdict("broken", course.metric, course.points, yard.random, yardstick=yard, flaw=course.flaw,
+                       lost=course.lost)  # fmt: skip
     yard = yard if yard.fits(good) else Yardstick(choice=yard.choice)
     best = max(reversed(good), key=lambda p: p.mean)  # the last of equals: what was lost was lost after it
     solved, level = _first_solved(run, course, yard)

@@ -11,7 +11,7 @@ from relab.health.mend import MUCH_SLOWER, SMALLER_STEPS
 from relab.health.rule import Evidence, Finding, Missing, rule
 from relab.health.view import View
 from relab.record import glossary
-from relab.record.history import measured
+from relab.record.history import lost_at, measured
 
 # undefined when all targets are alike, and with one action to choose from
 NAN_IS_LEGAL = {"value/explained_variance", "policy/entropy_share"}
@@ -41,31 +41,33 @@ def non_finite(view: View) -> Finding | None:
     Try: restart from the last checkpoint before it, with a lower `lr`; look for non-finite observations first.
     """
     worst = None
-    for name, (steps, values) in view.history.columns.items():
-        bad = np.flatnonzero(~np.isfinite(values))
-        if len(bad) and not _unmeasured(view, name, bad) and (worst is None or steps[bad[0]] < worst[1]):
-            worst = (name, int(steps[bad[0]]), len(bad), len(values))
+    for name in view.history.columns:
+        column = measured(view.history, name)
+        bad = np.flatnonzero(~np.isfinite(column.values))
+        if not len(bad) or _legal(view, name, column.values, bad):
+            continue
+        step = int(column.steps[bad[0]])
+        worst = (name, step, column, bad) if worst is None or step < worst[1] else worst
     if not view.history.columns:
         raise Missing("any metric")
     if worst is None:
         return None
-    name, step, n, of = worst
-    steps, values = view.history.columns[name]
-    at = np.flatnonzero(~np.isfinite(values))[:4]
+    name, step, column, bad = worst
+    (steps, values), at, n = column, bad[:4], len(bad)
     shown = Evidence(name, [int(s) for s in steps[at]], [float(v) for v in values[at]], "not finite")
-    stays = not np.isfinite(values[np.flatnonzero(steps == step)[0] :]).any()
+    lost = lost_at(column)
     passes = view.history.source != "relab" and bool(np.isfinite(values[-1]))
-    when = f"from step {step:,} on" if stays else f"{'at' if n == 1 else 'first at'} step {step:,}"
-    return Finding(f"{name} is not finite {when} ({n} of {of} rows)", float(n), step, [shown],
+    first = "" if step == lost else f"{'at' if n == 1 else 'first at'} step {step:,}"
+    when = ", ".join(filter(None, (first, "" if lost is None else f"from step {lost:,} on")))
+    return Finding(f"{name} is not finite {when} ({n} of {len(values)} rows)", float(n), step, [shown],
                    confidence="high", severity="warning" if passes else None)  # fmt: skip
 
 
-def _unmeasured(view: View, name: str, bad: np.ndarray) -> bool:
-    """Whether a hole in a column is legal: nothing was there to be measured."""
-    values = view.history.columns[name].values
+def _legal(view: View, name: str, values: np.ndarray, bad: np.ndarray) -> bool:
+    """Whether holes in a column are legal: nothing was there to be measured."""
     if name == view.verdict.metric and view.verdict.kind == "broken":
         return False  # the run's outcome is not a number
-    if name in NAN_IS_LEGAL or np.isfinite(measured(view.history, name).values).all():
+    if name in NAN_IS_LEGAL:
         return True
     if view.history.source == "relab" or not name.startswith(("return/", "eval/", "time/", "foreign/")):
         return False
