@@ -149,8 +149,10 @@ class PPO(Discounted, Collected):
 
     def _check_segments(self) -> None:
         segments = self.batch // self.bptt
+        fits = next(k for k in range(min(self.minibatches, segments), 0, -1) if segments % k == 0)
         require(
             segments % self.minibatches == 0,
             "with a recurrent layer, `envs * steps / bptt` must divide by `minibatches`, but got"
-            f" {self.envs} * {self.steps} / {self.bptt} = {segments} and minibatches = {self.minibatches}",
+            f" {self.envs} * {self.steps} / {self.bptt} = {segments} and minibatches = {self.minibatches};"
+            f" try minibatches={fits}",
         )

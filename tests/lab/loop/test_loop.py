@@ -9,7 +9,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from loops import PROGRAM, calls, prepare, write
+from loops import PROGRAM, PYTHON, calls, prepare, write
 
 from relab import cli
 from relab.base.jsonl import read_jsonl
@@ -371,3 +371,39 @@ def test_every_event_is_documented():
     text = journals.__doc__ or ""
     for event in journals.FOLDS:
         assert f"\n    {event} " in text, event
+
+
+def test_a_number_that_the_run_wrote_itself_beside_the_hidden_ones_decides_nothing():
+    """A run that plants its own verdict is evaluated all the same."""
+    planting = PROGRAM + (
+        'planted = os.path.join(run, "..", "..", "hidden")\n'
+        "os.makedirs(planted, exist_ok=True)\n"
+        "name = os.path.basename(run)\n"
+        'with open(os.path.join(planted, name + ".json"), "w") as file:\n'
+        '    print(\'{"schema": 1, "run": "\' + name + \'", "value": 99.0, "n": 5}\', file=file)\n'
+    )
+    more = f"evaluate: {PYTHON} judge.py {{run}} {{seed}} {{episodes}}\n"
+    path = write(x=0.1, more="", program=planting)
+    Path("judge.py").write_text("print(1.5)\n")
+    path.write_text(path.read_text() + more)
+    looping = prepare()
+    drop("set: {x: 0.9}")
+    looping.go(1)
+    (trial,) = looping.state.trials
+    assert trial.verdict == "dropped", "all runs are worth the same"
+    numbers = [json.loads(file.read_text())["value"] for file in Path("loops/l/hidden").glob("*.json")]
+    assert set(numbers) == {1.5}
+
+
+def test_a_run_whose_own_file_names_another_seed_does_not_count():
+    other = PROGRAM + (
+        'with open(os.path.join(run, "config.json"), "w") as file:\n'
+        "    print('{\"seed\": %d}' % (seed if x < 0.5 else 999), file=file)\n"
+    )
+    write(x=0.1, program=other)
+    looping = prepare()
+    drop("set: {x: 0.9}")
+    looping.go(1)
+    (trial,) = looping.state.trials
+    assert trial.verdict == "dropped"
+    assert "but its record has 999" in trial.first["void"]

@@ -79,8 +79,9 @@ def add(history: History, path: Path) -> History:
     settings = {key: value for key, value in (state.get("settings") or {}).items() if key != "seed"}
     kept: Mapping[str, object] = state
     facts = {key: kept[key] for key in FACTS if kept.get(key) is not None}
-    history.meta |= {**facts, "seed": state.get("seed"), "status": status(state), "command": state.get("shown"),
-                     "intent": state.get("question")}  # fmt: skip
+    logged = history.config.get("seed", history.meta.get("seed"))
+    history.meta |= {**facts, "logged_seed": logged, "seed": state.get("seed"), "status": status(state),
+                     "command": state.get("shown"), "intent": state.get("question")}  # fmt: skip
     if history.source != "relab":
         history.config = {**history.config, "seed": state.get("seed"), "foreign": _foreign(history) | settings}
         history.meta["config_hash"] = config_hash({"variant": state.get("variant"), **settings})

@@ -42,8 +42,8 @@ def flaws(plan: Loop, cell: Cell, run: History, settings: Mapping[str, Any], num
 
 def _seed(cell: Cell, run: History) -> str:
     seed = run.meta.get("seed", flatten(run.config).get("seed"))
-    logged = flatten(run.config).get("seed", seed)
-    wrong = [x for x in (seed, logged) if type(x) is int and x != cell.seed]
+    logged = flatten(run.config).get("seed", seed), run.meta.get("logged_seed")
+    wrong = [x for x in (seed, *logged) if type(x) is int and x != cell.seed]
     return f"its seed must be {cell.seed}, but its record has {wrong[0]}" if wrong else ""
 
 

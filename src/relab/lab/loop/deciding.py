@@ -30,6 +30,7 @@ from relab.lab.experiment import template
 from relab.lab.experiment.cells import Cell
 from relab.lab.loop import lock
 from relab.lab.loop.plan import HIDDEN, Loop
+from relab.lab.loop.seal import genuine, sealed
 
 FOLDER = "hidden"
 JUDGE = "relab.lab.loop.judge"
@@ -62,10 +63,12 @@ def path_of(folder: Path, name: str) -> Path:
 
 
 def judge(plan: Loop, folder: Path, cells: Sequence[Cell], workers: int, trust: bool = False) -> None:
-    """The deciding evaluation of every finished run that has none yet."""
-    todo = [cell for cell in cells if runs.settled(cell) and not path_of(folder, cell.folder.name).is_file()]
+    """The deciding evaluation of every finished run that has none yet; one that the loop did not make is removed."""
+    todo = [cell for cell in cells if runs.settled(cell) and not is_made(plan, folder, cell.folder.name)]
     if plan.decides == "record" or not todo:
         return
+    for cell in todo:
+        path_of(folder, cell.folder.name).unlink(missing_ok=True)
     subfolder(folder, FOLDER)
     lock.check(plan, folder)
     made = _own(plan, folder, todo, workers, trust) if plan.decides == "hidden" else _foreign(plan, folder, todo)
@@ -74,7 +77,7 @@ def judge(plan: Loop, folder: Path, cells: Sequence[Cell], workers: int, trust: 
         raise Interrupted
     for job in made:
         if job.name in result.failed:
-            _gave_up(folder, todo, job)
+            _gave_up(plan, folder, todo, job)
     lock.check(plan, folder)
 
 
@@ -116,7 +119,7 @@ def _evaluate(plan: Loop, folder: Path, cell: Cell) -> local.Job:
 
     def ended(code: int, seconds: float, stopped: bool) -> None:
         if not stopped and code >= 0:
-            write_atomic(out, encode(printed(log, code, cell), indent=True))
+            write_atomic(out, encode(sealed(printed(log, code, cell), seed), indent=True))
 
     return local.Job(f"judge-{cell.folder.name}", start, out.is_file, log, ended=ended)
 
@@ -140,19 +143,27 @@ def printed(log: Path, code: int, cell: Cell) -> Document:
     return body | {"value": float(value["value"]), "n": value.get("n") if type(value.get("n")) is int else 0}
 
 
-def _gave_up(folder: Path, todo: Sequence[Cell], job: local.Job) -> None:
+def _gave_up(plan: Loop, folder: Path, todo: Sequence[Cell], job: local.Job) -> None:
     """A judging process that died takes its runs' numbers with it: they are said to have none."""
     for cell in todo:
         out = path_of(folder, cell.folder.name)
         if not out.is_file() and (
             job.name == f"judge-{cell.folder.name}" or job.name.removeprefix("judge-").isdecimal()
         ):
-            write_atomic(
-                out, encode({"schema": 1, "run": cell.folder.name, "problem": "its evaluation died"}, indent=True)
-            )
+            body: Document = {"schema": 1, "run": cell.folder.name, "problem": "its evaluation died"}
+            write_atomic(out, encode(sealed(body, lock.hidden_seed(plan)), indent=True))
 
 
 # ---- Reading them
+
+
+def is_made(plan: Loop, folder: Path, name: str) -> bool:
+    """Has this loop evaluated the run?"""
+    try:
+        body = read_json(folder, f"{FOLDER}/{name}.json")
+    except (RecordError, OSError):
+        return False
+    return genuine(body, lock.hidden_seed(plan)) and body.get("run") == name
 
 
 def number(plan: Loop, folder: Path, name: str) -> Number:
@@ -161,6 +172,8 @@ def number(plan: Loop, folder: Path, name: str) -> Number:
         body = read_json(folder, f"{FOLDER}/{name}.json")
     except (RecordError, OSError):
         return Number(math.nan, 0, "it has not been evaluated on the hidden seeds")
+    if not is_made(plan, folder, name):
+        return Number(math.nan, 0, "its number on the hidden seeds was not made by this loop")
     if body.get("problem"):
         return Number(math.nan, 0, str(body["problem"]))
     if plan.decides == "evaluate":

@@ -16,6 +16,7 @@ from relab.base.documents import Document
 from relab.base.errors import UserError
 from relab.base.jsonl import encode, read_json, write_atomic
 from relab.base.streams import world_seeds
+from relab.lab.loop.seal import sealed
 
 
 def judge(folder: Path, name: str, seed: int, episodes: int, trust: bool) -> Document:
@@ -39,7 +40,7 @@ def main(words: list[str]) -> int:
             body = judge(Path(task["folder"]), task["checkpoint"], tasks["seed"], tasks["episodes"], tasks["trust"])
         except (UserError, OSError, ArithmeticError, ValueError) as error:
             body = {"schema": 1, "run": Path(task["folder"]).name, "problem": str(error)[:500]}
-        write_atomic(out, encode(body, indent=True))
+        write_atomic(out, encode(sealed(body, tasks["seed"]), indent=True))
     return 0
 
 

@@ -24,8 +24,8 @@ from relab.lab.loop.plan import Loop, resolved
 FILE = "lock.json"
 # Modules that make a number of a run: who plays the episodes, who counts them, who takes the number.
 JUDGES = ("relab.train.rollout", "relab.train.acting", "relab.train.envs.base", "relab.record.evaluations",
-          "relab.comparison.outcomes", "relab.lab.loop.judge", "relab.lab.loop.deciding", "relab.stats.keeping",
-          "relab.stats.compare_means")  # fmt: skip
+          "relab.comparison.outcomes", "relab.lab.loop.judge", "relab.lab.loop.deciding", "relab.lab.loop.seal",
+          "relab.stats.keeping", "relab.stats.compare_means")  # fmt: skip
 STATED = ("metric", "at", "last", "level", "direction", "smallest_effect", "range", "budget", "hidden", "proposals",
           "error")  # fmt: skip
 
