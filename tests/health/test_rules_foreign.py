@@ -204,6 +204,21 @@ def test_an_axis_with_an_effect_is_not_inert():
     assert isinstance(asked("inert-axis", arms([1, 2], [1000, 1001])), engine.NotChecked)
 
 
+def test_an_arm_of_few_seeds_hides_no_difference_between_two_that_are_known_well():
+    """52 and 55 over twenty seeds each; a third value has two seeds that lie far apart."""
+
+    def arm(value, levels):
+        config = {"foreign": {"help": value}}
+        views = [made({"return/mean": level + np.zeros(40)}, config | {"seed": k}, name=f"{value}-{k}")
+                 for k, level in enumerate(levels)]  # fmt: skip
+        return ViewGroup(views[0].name, views)
+
+    spread = np.random.default_rng(0).normal(size=20)
+    few = arm(0.7, [51.5, 56.0])
+    assert asked("inert-axis", [arm(0.5, 52 + spread), few, arm(0.9, 55 + spread)]) is None
+    assert asked("inert-axis", [arm(0.5, 53 + spread), few, arm(0.9, 53.3 + spread)]) is not None
+
+
 def norms(*values):
     return {i + 1: {"foreign/w_norm": np.full(5, x)} for i, x in enumerate(values)}
 

@@ -110,6 +110,12 @@ def hardly_moves(levels: Sequence[float], error: float, error_is_known: bool = T
     return span < share * size or (error_is_known and span < 2 * error)
 
 
+def some_differ(levels: Sequence[float], errors: Sequence[float], clearly: float = 3.0) -> bool:
+    """Whether two levels lie apart by three standard errors of their difference, however little others are known."""
+    pairs = combinations(zip(levels, errors), 2)
+    return any(abs(a - b) > clearly * math.hypot(x, y) for (a, x), (b, y) in pairs)
+
+
 # ---- What cannot be told apart
 
 

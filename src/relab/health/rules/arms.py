@@ -80,7 +80,8 @@ def _by_return(key: str, arms: list[Arm], known_to: float) -> Finding | None:
     if max(levels) == min(levels) or all(v.at_ceiling(v.standing().mean) for v in views):  # type: ignore[union-attr]
         return None  # a return at its maximum, which says nothing about the setting
     floor = min((v.random()[0] for v in views if v.spec.get("random")), default=0.0)
-    small = axes.hardly_moves(levels, error, error_is_known=error < known_to * abs(max(levels) - floor))
+    known = error < known_to * abs(max(levels) - floor) and not axes.some_differ(levels, errors)
+    small = axes.hardly_moves(levels, error, error_is_known=known)
     return _inert(key, arms, "the return", list(levels), f"error {error:.2g}") if small else None
 
 
