@@ -262,6 +262,18 @@ def test_settings_that_come_after_a_log_among_others_renew_its_run_alone(tmp_pat
     assert [row.seed for row in select(index, Query(sort="name")).rows] == [7, None]
 
 
+def test_rows_of_an_mlflow_folder_renew_its_run_before_it_ends(tmp_path):
+    run = tmp_path / "mlruns" / "0" / "abc"
+    for name in ("metrics", "params"):
+        (run / name).mkdir(parents=True)
+    (run / "meta.yaml").write_text("run_id: abc\nrun_name: one\nstatus: 1\n")
+    (run / "metrics" / "return").write_text("1700000000000 1.5 100\n")
+    index = refreshed(tmp_path)
+    with open(run / "metrics" / "return", "a") as file:
+        file.write("1700000001000 2.5 200\n")
+    assert (index.refresh(), index.refresh()) == (1, 0)
+
+
 def test_a_folder_that_is_itself_a_run_is_one_run(tmp_path):
     make(tmp_path / "only")
     assert names(refreshed(tmp_path / "only")) == ["."]
