@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -25,6 +26,7 @@ from relab.runs import glance
 from shelves import LONG_AGO, make, set_meta, tree
 
 NOW = LONG_AGO + 1000.0
+SB3 = Path(__file__).parents[1] / "formats" / "read" / "fixtures" / "sb3"
 
 
 def names(index: Index, **query: object) -> list[str]:
@@ -233,6 +235,43 @@ def test_runs_of_other_tools_stand_beside_and_their_folders_stay_as_they_are(thr
         file.write("300,9.5\n")
     assert index.refresh() == 1
     assert find(index, "sb3")[0].outcome == 9.5
+
+
+def test_files_that_come_after_the_last_row_of_another_tools_log_are_read(tmp_path):
+    logs, fixture = tmp_path / "logs" / "sb3", SB3 / "ppo_cartpole_seed1"
+    logs.mkdir(parents=True)
+    for name in ("progress.csv", "0.monitor.csv"):
+        shutil.copy(fixture / name, logs / name)
+    index = refreshed(tmp_path / "logs")
+    (before,) = find(index, "sb3")
+    shutil.copy(fixture / "final_model.zip", logs / "model.zip")
+    assert (before.seed, index.refresh()) == (None, 1)
+    (after,) = find(index, "sb3")
+    assert after.seed == 1 and after.size > before.size
+    (logs / "CartPole-v1").mkdir()
+    (logs / "CartPole-v1" / "args.yml").write_text("seed: 1\n")
+    assert (index.refresh(), index.refresh()) == (1, 0)
+
+
+def test_settings_that_come_after_a_log_among_others_renew_its_run_alone(tmp_path):
+    for name in ("a", "b"):
+        (tmp_path / f"{name}.csv").write_text("step,reward\n100,1.5\n200,2.5\n")
+    index = refreshed(tmp_path)
+    (tmp_path / "a.yaml").write_text("seed: 7\n")
+    assert (index.refresh(), index.refresh()) == (1, 0)
+    assert [row.seed for row in select(index, Query(sort="name")).rows] == [7, None]
+
+
+def test_rows_of_an_mlflow_folder_renew_its_run_before_it_ends(tmp_path):
+    run = tmp_path / "mlruns" / "0" / "abc"
+    for name in ("metrics", "params"):
+        (run / name).mkdir(parents=True)
+    (run / "meta.yaml").write_text("run_id: abc\nrun_name: one\nstatus: 1\n")
+    (run / "metrics" / "return").write_text("1700000000000 1.5 100\n")
+    index = refreshed(tmp_path)
+    with open(run / "metrics" / "return", "a") as file:
+        file.write("1700000001000 2.5 200\n")
+    assert (index.refresh(), index.refresh()) == (1, 0)
 
 
 def test_a_folder_that_is_itself_a_run_is_one_run(tmp_path):

@@ -1,8 +1,9 @@
 """Which runs are below a folder? An index in SQLite, in the user's cache folder: derived, and made anew at any time.
 
 A run of relab's is read again when its folder has changed (its meta.json is always replaced as a whole, which changes
-the folder's time), or while it says that it is running; a run of another tool when one of its files has. Nothing is
-written below the folder itself. Several processes may use one index; WAL is not used, it fails on network mounts.
+the folder's time), or while it says that it is running; a run of another tool when one of the files has that are read
+for it, or one was added. Nothing is written below the folder itself. Several processes may use one index; WAL is not
+used, it fails on network mounts.
 """
 
 from __future__ import annotations
@@ -371,11 +372,11 @@ def _name(path: bytes) -> str:
 
 
 def _stamp(source: Source, hints: Hints) -> str:
-    """Changes when a file of the run, its labels or what is known besides does."""
-    digest = hashlib.blake2b(repr(hints).encode("utf-8", "replace"), digest_size=12)
-    files = [*(source.files or sorted(source.folder.iterdir())), foreign_file(source.path, source.key)]
-    for file in files:
-        with suppress(OSError):
-            stat = os.stat(file)
-            digest.update(b"%s %d %d\n" % (os.fsencode(file), stat.st_mtime_ns, stat.st_size))
-    return digest.hexdigest()
+    """Changes when a file that is read for the run, its labels or what is known besides does."""
+    from relab.formats.read.stamps import stamp_of
+
+    known: list[object] = [hints, stamp_of(source)]
+    with suppress(OSError):  # without labels
+        stat = os.stat(foreign_file(source.path, source.key))
+        known.append((stat.st_mtime_ns, stat.st_size))
+    return hashlib.blake2b(repr(known).encode("utf-8", "replace"), digest_size=12).hexdigest()

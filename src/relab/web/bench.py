@@ -14,11 +14,12 @@ from starlette.responses import HTMLResponse, Response
 
 from relab.base.documents import Document
 from relab.formats.read.source import Source
+from relab.formats.read.stamps import stamp_of
 from relab.runs.seeds import SeedGroup
 from relab.web import cards, render
 from relab.web.desk import Desk
 from relab.web.live import Live
-from relab.web.shelf import Shelf, stamp_of
+from relab.web.shelf import Shelf
 from relab.web.undo import Undo
 from relab.web.watching import Watcher
 from relab.web.webhook import Webhook

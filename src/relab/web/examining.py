@@ -15,12 +15,12 @@ from relab.formats.read import find
 from relab.formats.read.find import Loaded, LoadedRuns
 from relab.formats.read.hints import of_folder
 from relab.formats.read.source import Source
+from relab.formats.read.stamps import Stamp, stamp_of
 from relab.health import memory
 from relab.health.examine import Report, examine_loaded
 from relab.health.rule import Finding
 from relab.record.run_folder import now
 from relab.report import render, words
-from relab.web.shelf import Stamp, stamp_of
 
 _kept: dict[tuple[str, str], tuple[Stamp, Loaded]] = {}
 MOST = 400  # runs that are examined together

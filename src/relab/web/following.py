@@ -14,6 +14,7 @@ from relab.base.text import count, number
 from relab.formats.read import find
 from relab.formats.read.hints import of_folder
 from relab.formats.read.source import Source
+from relab.formats.read.stamps import Stamp, stamp_of
 from relab.health.examine import examine_loaded
 from relab.record.bounds import of_outcome, with_error
 from relab.record.evaluations import evaluations, outcome_of
@@ -22,7 +23,6 @@ from relab.record.state import state_of, steps_of
 from relab.report import words
 from relab.runs.course import judged_by
 from relab.web.charts import event_text
-from relab.web.shelf import Stamp, stamp_of
 from relab.web.told import Told
 
 EXAMINED_S = 5.0  # between two examinations, at least

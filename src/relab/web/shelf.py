@@ -20,6 +20,7 @@ from relab.base.errors import NotFoundError
 from relab.formats.read import find
 from relab.formats.read.hints import of_folder
 from relab.formats.read.source import Source
+from relab.formats.read.stamps import Stamp, stamp_of
 from relab.record.history import History
 from relab.runs import grouping, seeds
 from relab.runs.grouping import Group, Run
@@ -31,7 +32,6 @@ from relab.web.colours import Colours
 T = TypeVar("T")
 KEPT = 1 << 28  # bytes of runs that are kept in memory
 SETTLES_S = 5.0  # a listing is asked for anew after so long: a run that says nothing becomes stale
-Stamp = tuple[tuple[str, int, int], ...]  # name, size and time of each file of a run
 
 
 @dataclass
@@ -192,27 +192,6 @@ def source_of(listed: ListedRun, root: Path) -> Source:
         if source.path == path and source.key == listed.key:
             return replace(source, name=listed.name)
     raise NotFoundError(f"{listed.name} is no longer there, or no longer a run")
-
-
-def stamp_of(source: Source) -> Stamp:
-    """Size and time of every file of a run that may grow; a list of them is as quick as one look at the folder."""
-    files = source.files or [*find_files(source.path)]
-    stamps = []
-    for file in files:
-        try:
-            stat = os.stat(file, follow_symlinks=False)
-        except OSError:  # gone meanwhile
-            continue
-        stamps.append((os.fspath(file), stat.st_size, stat.st_mtime_ns))
-    return tuple(stamps)
-
-
-def find_files(folder: Path) -> list[Path]:
-    try:
-        with os.scandir(folder) as entries:
-            return sorted(Path(entry.path) for entry in entries if entry.is_file(follow_symlinks=False))
-    except OSError:
-        return []
 
 
 def size_of(history: History) -> int:

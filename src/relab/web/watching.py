@@ -16,12 +16,13 @@ from relab.base import blame
 from relab.base.documents import Document
 from relab.base.errors import NotFoundError
 from relab.formats.read.source import Source
+from relab.formats.read.stamps import Stamp, stamp_of
 from relab.runs.listing import ListedRun
 from relab.runs.seeds import SeedGroup
 from relab.web import examining
 from relab.web.desk import Desk
 from relab.web.live import Live
-from relab.web.shelf import Shelf, Stamp, source_of, stamp_of
+from relab.web.shelf import Shelf, source_of
 from relab.web.told import Told
 from relab.web.webhook import Webhook
 

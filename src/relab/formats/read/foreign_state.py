@@ -64,11 +64,19 @@ def read_state(folder: Path) -> State:
 
 def of(path: Path) -> State:
     """The state of the experiment's run that a log lies in; empty for all other logs."""
+    folder = _run_of(path)
+    return read_state(folder) if folder else {}
+
+
+def place_of(path: Path) -> Path | None:
+    """Where that state is kept; None for logs that lie in no folder of runs."""
+    folder = _run_of(path)
+    return state_path(folder) if folder else None
+
+
+def _run_of(path: Path) -> Path | None:
     path = Path(os.path.abspath(path))  # `.` has no parents
-    for folder in [path, *path.parents][:DEPTH]:
-        if folder.parent.name == "runs":
-            return read_state(folder)
-    return {}
+    return next((folder for folder in [path, *path.parents][:DEPTH] if folder.parent.name == "runs"), None)
 
 
 def add(history: History, path: Path) -> History:

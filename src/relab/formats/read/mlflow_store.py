@@ -43,7 +43,8 @@ def sniff(listing: Listing) -> bool:
 
 def sources(listing: Listing) -> list[Source]:
     if _is_run(listing):
-        return [Source("mlflow", listing.folder, (listing.folder / "meta.yaml",))]
+        logs = [file for name in ("metrics", "params") for file in _files(listing.folder / name)]
+        return [Source("mlflow", listing.folder, (listing.folder / "meta.yaml", *logs))]
     runs = []
     for name in _bases(listing):
         path = listing.folder / name
