@@ -77,6 +77,18 @@ def test_a_run_of_relab_from_a_proposal_has_its_files(tmp_path: Path):
     assert after.config["algo"]["lr"] == before.config["algo"]["lr"]
 
 
+def test_a_program_that_a_loop_called_has_the_change_that_was_proposed(tmp_path: Path):
+    (tmp_path / "runs" / "p001-s1000").mkdir(parents=True)
+    (tmp_path / "runs" / "p001-s1000" / "progress.csv").write_text("step,return\n1,2.0\n2,3.0\n3,4.0\n")
+    (tmp_path / "proposals").mkdir()
+    (tmp_path / "proposals" / "p001.yaml").write_text("parent: base-s0\ndiff:\n  lr: {from: 0.01, to: 0.003}\n")
+    convert(tmp_path / "runs", "loop", tmp_path / "out")
+    folder = next((tmp_path / "out").rglob("override.json")).parent
+    assert json.loads((folder / "override.json").read_text()) == {"lr": 0.003}
+    assert json.loads((folder / "config_diff.json").read_text()) == {"lr": {"old": 0.01, "new": 0.003}}
+    assert json.loads((folder / "run.json").read_text())["metadata"]["parent_run"] == "base-s0"
+
+
 def test_dotted_keys_become_a_tree():
     assert nested({"a.b": 1, "a.c.d": 2, "a.b.e": 3, "x": None}) == {
         "a": {"b": 1, "c": {"d": 2}},

@@ -7,6 +7,7 @@ original` settings and metrics are called what the tool that made the run called
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 from collections.abc import Mapping
@@ -18,6 +19,7 @@ from relab.base.documents import Document, Settings
 from relab.base.jsonl import RecordError, inside, plain
 from relab.base.numbers import is_number
 from relab.config.views import diff, flatten
+from relab.config.yaml_io import YamlError, read_yaml
 from relab.formats.read.find import Loaded
 from relab.formats.write.naming import named, settings_of
 from relab.record.history import History, load
@@ -68,7 +70,7 @@ def _plain(value: Any) -> Any:
 
 
 def _about(history: History) -> Document:
-    parent = history.meta.get("parent")
+    parent = history.meta.get("parent") or proposal_of(history).get("parent")
     facts = {"parent_run": parent if isinstance(parent, str) else None, "intent": history.meta.get("intent")}
     return {key: value for key, value in masks.masked(facts).items() if value}
 
@@ -100,8 +102,7 @@ def changes(history: History) -> dict[str, dict[str, Any]]:
 
     Places that a run loads weights from are no settings, and are left out.
     """
-    proposal, own = history.meta.get("proposal"), history.meta.get("changed")
-    known = proposal.get("diff") if isinstance(proposal, dict) else own
+    known = proposal_of(history).get("diff", history.meta.get("changed"))
     if isinstance(known, dict):
         pairs = {str(key): each for key, each in known.items() if isinstance(each, Mapping)}
         return {key: {"old": each.get("from"), "new": each.get("to")} for key, each in pairs.items()}
@@ -117,6 +118,29 @@ def changes(history: History) -> dict[str, dict[str, Any]]:
         for c in diff(beside.config, history.config)
         if c.key != "seed"
     }
+
+
+def proposal_of(history: History) -> Document:
+    """What the run was proposed as: by its own record, else by the file of the loop that called a program for it."""
+    own = history.meta.get("proposal")
+    if isinstance(own, dict):
+        return own
+    path = _of_loop(history, "proposals", "yaml")
+    try:
+        read = read_yaml(path) if path is not None else {}
+    except (RecordError, YamlError, OSError):
+        return {}
+    return read if isinstance(read, dict) else {}
+
+
+def _of_loop(history: History, part: str, ending: str) -> Path | None:
+    """A file of the loop about a run's config: loops/NAME/notes/p003.txt of runs/p003-s3000."""
+    config = history.folder.name.rpartition("-s")[0]
+    try:
+        path = inside(history.folder.parent.parent, f"{part}/{config}.{ending}") if config else None
+    except (RecordError, OSError):
+        return None
+    return path if path is not None and path.is_file() else None
 
 
 def _missing(value: Any) -> Any:
@@ -162,16 +186,13 @@ def _last(values: Any) -> float | None:
 
 
 def notes_of(history: History) -> str:
-    """The run's own notes; else the write-up of the loop that made it: loops/NAME/notes/p003.txt of runs/p003-s3000."""
+    """The run's own notes; else the write-up of the loop that made it."""
     own = history.meta.get("notes")
     if isinstance(own, str) and own:
         return own
-    config = history.folder.name.rpartition("-s")[0]
-    try:
-        path = inside(history.folder.parent.parent, f"notes/{config}.txt") if config else None
-        if path is not None and path.is_file():
+    path = _of_loop(history, "notes", "txt")
+    if path is not None:
+        with contextlib.suppress(RecordError, OSError):
             return limits.read_bytes(path, limits.JSON).decode(errors="replace")
-    except (RecordError, OSError):
-        pass
     intent = history.meta.get("intent")
     return f"{intent}\n" if isinstance(intent, str) and intent else ""
