@@ -167,7 +167,7 @@ def carried_out(args: LoopArgs, looping: loop.Looping, seconds: float | None) ->
 def outline(plan: loop.Loop, runs: int, finished: int = 0) -> list[str]:
     """What a call may cost at least and at most, in runs, and what may change."""
     s = plan.seeds
-    least, most = runs * s.first, runs * (s.first + s.confirm + s.again + s.noise)
+    least, most = runs * s.first, runs * s.most
     steps = f" of {plan.budget:,} steps" if plan.budget else ""
     noise = "" if finished else f"{s.noise} runs alike for the noise floor, then "
     return [
@@ -200,7 +200,7 @@ def dry(args: LoopArgs, plan: loop.Loop, folder: Path) -> int:
 
         s = plan.seeds
         runs = {"noise": 0 if state.noise else s.noise, "least": args.runs * s.first,
-                "most": args.runs * (s.first + s.confirm + s.again + s.noise)}  # fmt: skip
+                "most": args.runs * s.most}  # fmt: skip
         row = {"dry_run": True, "loop": str(folder), "proposals": args.runs, "runs": runs, "steps_per_run": plan.budget,
                "decides": plan.decides}  # fmt: skip
         print(encode(row).decode(), end="")

@@ -212,3 +212,10 @@ def test_a_present_value_far_outside_of_its_range_binds_nothing(tmp_path: Path):
     x = loop(tmp_path)
     drawn = sampler.draw(x, {"algo.lr": 5.0, "algo.epochs": 4, "algo.activation": "tanh"}, "base", [])
     assert drawn is None or "algo.lr" not in drawn or drawn["algo.lr"]["to"] <= 0.01
+
+
+def test_what_a_proposal_costs_at_most_counts_the_second_confirmation():
+    """Three first, twice six with two of the best beside them, eight once it is kept."""
+    from relab.lab.loop.plan import Seeds
+
+    assert Seeds(noise=8, first=3, confirm=6, again=2).most == 3 + 2 * (6 + 2) + 8

@@ -52,6 +52,11 @@ class Seeds:
     confirm: int = 6  # fresh ones of a change that looked better: these decide
     again: int = 2  # fresh ones of the present best, beside every confirmation
 
+    @property
+    def most(self) -> int:
+        """Runs of a proposal that is confirmed twice, because once could not tell, and kept."""
+        return self.first + 2 * (self.confirm + self.again) + self.noise
+
     def check(self) -> None:
         require_range("seeds.noise", self.noise, 3, 100)
         require_range("seeds.first", self.first, 1, 90)
