@@ -17,6 +17,7 @@ from relab import cli
 from relab.config.base import ConfigError
 from relab.formats.read import find, foreign_state
 from relab.lab import experiment
+from relab.lab.execute import keeper
 from relab.lab.experiment import foreign, template
 
 PROGRAM = """
@@ -309,6 +310,25 @@ def test_a_program_that_nobody_wrote_down_is_found_by_its_folder(slow: Path) -> 
     Path("go").touch()
     wait_for(lambda: foreign.alive(cells[0]) is None)
     assert foreign_state.status(state()) == "finished"
+
+
+def test_a_program_that_ends_while_it_is_looked_for_is_not_run_again(
+    ask: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was running when the run was not done yet, and had ended when nobody was found who still writes."""
+    question = experiment.load(ask())
+    first, second = experiment.prepare(question, Path("experiments/clip"))
+    words = foreign.command(question, first)
+
+    def looked_for_too_late() -> list[object]:
+        if not Path("calls.txt").exists():
+            subprocess.run(keeper.around(foreign.code_path(first).resolve(), words), check=True)
+        return []
+
+    monkeypatch.setattr(foreign, "ours", looked_for_too_late)
+    result = experiment.run(question, Path("experiments/clip"), [first, second], workers=1)
+    assert result.finished == ["clip=0.1-s0", "clip=0.3-s0"]
+    assert calls() == ["clip=0.1-s0 []", "clip=0.3-s0 []"], "each ran once"
 
 
 def test_a_call_killed_right_after_it_made_a_folder_is_no_stranger(ask: Callable[..., Path]) -> None:

@@ -187,7 +187,10 @@ def load() -> float:
 
 @dataclass
 class Job:
-    """One run to be done: `command()` is asked anew for each try, because a second try resumes."""
+    """One run to be done: `command()` is asked anew for each try, because a second try resumes.
+
+    A command without words: the run was done by somebody else after `done` was asked.
+    """
 
     name: str
     command: Callable[[], list[str]]
@@ -284,7 +287,10 @@ class _Going:
             if not isinstance(at, Local):
                 at.submit(Work(job.name, tuple(job.elsewhere), job.log, needs=job.needs, relab=job.relab))
                 continue
-            at.submit(Work(job.name, tuple(job.command()), job.log, needs=job.needs, code=job.code))
+            words = job.command()
+            if not words:
+                continue
+            at.submit(Work(job.name, tuple(words), job.log, needs=job.needs, code=job.code))
             if job.started is not None and job.name in at.running:
                 job.started(at.running[job.name].process)
 

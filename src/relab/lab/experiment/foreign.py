@@ -34,9 +34,14 @@ if TYPE_CHECKING:
 
 
 def command(e: Experiment, cell: Cell) -> list[str]:
-    """The next try's command line; its folder is there and, unless it resumes, empty."""
-    before = known(cell)
+    """The next try's command line; its folder is there and, unless it resumes, empty.
+
+    No words: an earlier call's process came to its end after somebody asked whether the run was done.
+    """
     check_alone(cell)
+    before = known(cell)  # read once nobody writes any more, so that a run which has just ended is not run again
+    if before and foreign_state.status(before) == "finished":
+        return []
     goes_on = bool(before) and cell.folder.is_dir() and (e.resume or bool(e.resume_command))
     if not goes_on:
         empty(cell.folder, bool(before))
@@ -80,6 +85,8 @@ def alive(cell: Cell) -> int | None:
         return pid
     run = str(cell.folder.resolve())  # by this where relab was killed before it could write the process down
     mine = [each.pid for each in ours() if each.job == cell.folder.name and (each.pid == pid or run in each.command)]
+    if not mine:
+        known(cell)  # a process that ended while it was looked for has left its exit code
     return mine[0] if mine else None
 
 
