@@ -13,6 +13,7 @@ from pathlib import Path
 
 import hypothesis
 import pytest
+from hypothesis.internal.conjecture import providers
 
 import apart
 import kernels
@@ -26,6 +27,10 @@ COMMON = pytest.StashKey[Path]()
 hypothesis.settings.register_profile("same", derandomize=True, database=None)
 hypothesis.settings.register_profile("search", derandomize=False, database=None, print_blob=True)
 hypothesis.settings.load_profile("same")
+
+# Hypothesis would read the constants of all modules that are loaded, seconds in each process, and draw from them: then
+# the examples depended on what was imported before.
+providers._get_local_constants = lambda: providers._local_constants  # type: ignore[assignment]
 
 # Tests keep hundreds of thousands of objects (torch, Numba, rules, parsed sources); looking through them all each time
 # that a few more were made takes an eighth of the suite's time.
@@ -77,6 +82,21 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
         print(f"\nthe tests left {len(left)} files in the repository, but must write below tmp_path:")
         print(*left[:20], sep="\n")
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Of a test marked `some(n)`, n of its cases, evenly spread, run in `make test`; the others are slow."""
+    families: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        if item.get_closest_marker("some") and not item.get_closest_marker("slow"):
+            families.setdefault(item.nodeid.partition("[")[0], []).append(item)
+    for cases in families.values():
+        (count,) = cases[0].get_closest_marker("some").args  # type: ignore[union-attr]
+        usual = {round(i * (len(cases) - 1) / max(1, count - 1)) for i in range(count)}
+        for i, case in enumerate(cases):
+            if i not in usual:
+                case.add_marker(pytest.mark.slow)
 
 
 @pytest.fixture(autouse=True, scope="session")

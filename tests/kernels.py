@@ -4,6 +4,7 @@ that it calls into."""
 from __future__ import annotations
 
 import ast
+import functools
 from pathlib import Path
 
 import syntax
@@ -31,7 +32,8 @@ def reached(source: Path, package: Path) -> set[Path]:
     return files
 
 
-def imported(source: Path, package: Path) -> set[Path]:
+@functools.cache
+def imported(source: Path, package: Path) -> frozenset[Path]:
     """The package's files that a module's import statements name."""
     names = set()
     for node in ast.walk(syntax.tree(source)):
@@ -40,4 +42,5 @@ def imported(source: Path, package: Path) -> set[Path]:
         elif isinstance(node, ast.ImportFrom):
             names |= {f"{node.module}.{alias.name}" for alias in node.names} | {str(node.module)}
     places = (package.parent.joinpath(*name.split(".")) for name in names if name.split(".")[0] == package.name)
-    return {file for place in places for file in (place.with_suffix(".py"), place / "__init__.py") if file.is_file()}
+    files = (file for place in places for file in (place.with_suffix(".py"), place / "__init__.py"))
+    return frozenset(file for file in files if file.is_file())

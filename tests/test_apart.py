@@ -78,6 +78,7 @@ open("here.txt", "w").close()
 
 
 @pytest.mark.parametrize("workers", [0, 1], ids=["alone", "shared out"])
+@pytest.mark.some(1)
 def test_a_test_finds_nothing_of_the_user(project, user, workers):
     code, out = session(project, user, FINDS_NOTHING, workers=workers)
     assert code == 0, out
@@ -113,6 +114,7 @@ def test_what_is_the_users_fails_the_test_that_touches_it(project, user):
 
 
 @pytest.mark.parametrize("workers", [0, 1], ids=["alone", "shared out"])
+@pytest.mark.some(1)
 def test_what_a_child_leaves_behind_fails_the_session(project, user, workers):
     child = 'subprocess.run([sys.executable, \'-c\', f\'open({str(REPO / "runs" / "left")!r}, "w")\'], check=True)'
     cache = '(REPO / "src" / "__pycache__").mkdir()\n(REPO / "src" / "__pycache__" / "x.pyc").touch()'  # is no fault

@@ -66,6 +66,7 @@ def run(folder, tmp_path):
     return call
 
 
+@pytest.mark.slow
 def test_every_command_works_beside_hostile_files(run, folder):
     run("train", "ppo", *SMALL, "--name", "a", "--quiet")
     run("examine", "runs/a", "--json")
@@ -105,6 +106,7 @@ def test_a_sweep_starts_its_children_safely(run, folder):
 
 
 @pytest.mark.parametrize("path", ["{}", "{}:", ":{}"])
+@pytest.mark.some(1)
 def test_the_working_folder_is_searched_last_however_relab_is_started(run, folder, path):
     (folder / "types.py").unlink()  # Python itself does not start beside it
     where = path.replace(":", os.pathsep).format(SRC)

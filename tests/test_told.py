@@ -199,6 +199,7 @@ EDGES = {
 
 @pytest.mark.parametrize("edge", EDGES)
 @pytest.mark.parametrize("env", ["cartpole", "pendulum", "herd"])
+@pytest.mark.some(6)
 def test_settings_at_their_edge_train(edge: str, env: str, tmp_path: Path) -> None:
     settings = {"total_steps": "256"} | EDGES[edge]
     outcome = run(tmp_path / "run", env=env, **{key.replace(".", "__"): x for key, x in settings.items()})

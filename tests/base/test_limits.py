@@ -151,6 +151,7 @@ def test_a_run_of_gigabytes_is_examined_as_far_as_it_goes(tmp_path, capsys):
 # ---- YAML
 
 
+@pytest.mark.slow
 def test_plain_keys_are_counted_while_they_are_read():
     text = "".join(f"k{i}: 1\n" for i in range(400_000))
     with bounded(seconds=5, memory=300_000_000):
@@ -175,6 +176,7 @@ BUSY = ["# c\n" * 240_000, "\n" * 900_000, "a: " + "x y " * 240_000, "a: [" + "1
 
 
 @pytest.mark.parametrize("text", BUSY, ids=lambda text: repr(text[:6]))
+@pytest.mark.some(2)
 def test_yaml_that_keeps_a_parser_busy(text):
     with bounded(seconds=20, memory=400_000_000), contextlib.suppress(YamlError):
         parse_yaml(text)

@@ -467,6 +467,7 @@ WORDS = st.sampled_from([*SECRETS, *PLAIN, "--password", "token=", "'", '"', "\\
 
 @settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(WORDS | st.text(max_size=12), max_size=6), st.sampled_from(["", " ", "\n", ", ", "="]))
+@pytest.mark.slow
 def test_masking_is_idempotent(parts, between):
     text = between.join(parts)
     once = mask(text)

@@ -50,6 +50,7 @@ ALSO = {"all closed", "full", "unread"}
 
 
 @pytest.mark.parametrize("kind", [pytest.param(k, marks=[pytest.mark.slow] * (k in ALSO)) for k in LISTENERS])
+@pytest.mark.some(1)
 def test_the_screen_never_ends_a_run(kind: str, whole: Path, tmp_path: Path) -> None:
     train = f"{RELAB} train ppo {WORDS} --runs {tmp_path} --name run"
     done = bash(LISTENERS[kind].format(train), PYTHONIOENCODING="ascii", LC_ALL="C")
@@ -83,6 +84,7 @@ OTHERS = {"command": f'{sys.executable} -I -S -c "{PROGRAM}" {{lr}} {{run}} {{se
 
 @pytest.mark.parametrize("kind", ["closed", "full"])
 @pytest.mark.parametrize("runs", [OTHERS, pytest.param(OWN, marks=pytest.mark.slow)], ids=["another's", "own"])
+@pytest.mark.some(1)
 def test_an_experiment_goes_on_unseen(kind: str, runs: dict[str, Any], tmp_path: Path) -> None:
     file = tmp_path / "lr.yaml"
     question = {"question": "does lr matter?", "direction": "higher", "smallest_effect": 1, "seeds": [0], **runs}

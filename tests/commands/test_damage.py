@@ -137,6 +137,7 @@ FACTS = ["schema", "status", "id", "name", "seed", "spec", "spec.action", "spec.
 
 
 @pytest.mark.parametrize("words", READING, ids=" ".join)
+@pytest.mark.some(3)
 def test_reading_commands_take_any_meta(words: list[str], folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     kept = (folder / "meta.json").read_bytes()
     odd = (None, "x", -1, {"a": [1]}, 10**30)

@@ -80,6 +80,7 @@ REPLAYED = {"algo": "dqn", "algo__replay": "1500", "algo__learning_starts": "200
 
 
 @pytest.mark.parametrize("leave", [60_000, 90_000, 120_000])
+@pytest.mark.some(1)
 def test_a_replay_that_no_longer_fits_is_told_and_goes_on(leave: int, disk: Path, tmp_path: Path) -> None:
     run(tmp_path / "whole", **REPLAYED)
     ballast = fill(disk, leave)

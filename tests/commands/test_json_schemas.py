@@ -96,6 +96,7 @@ def test_own_runs(name: str, words: str, places: dict[str, Path], capsys: pytest
 
 
 @pytest.mark.parametrize("tool", FOREIGN)
+@pytest.mark.some(3)
 def test_runs_of_other_tools(tool: str, capsys: pytest.CaptureFixture[str]) -> None:
     folder = str(fixtures() / tool)
     for name in ("examine", "compare", "runs", "report", "next"):

@@ -121,6 +121,7 @@ Said = pytest.CaptureFixture[str]
 
 
 @LINKED
+@pytest.mark.some(6)
 def test_reading_commands_stay_inside(names: tuple[str, ...], place: Path, capsys: Said) -> None:
     plant(place, *names)
     check_all(place, READ, said_by(capsys))
@@ -133,6 +134,7 @@ def test_commands_that_move_and_label_stay_inside(names: tuple[str, ...], place:
 
 
 @LINKED
+@pytest.mark.some(4)
 def test_commands_that_play_stay_inside(names: tuple[str, ...], place: Path, capsys: Said) -> None:
     plant(place, *names)
     check_all(place, PLAY, said_by(capsys))
@@ -214,6 +216,7 @@ def test_a_pointer_names_a_checkpoint_and_nothing_else(folder: object, place: Pa
     assert not reached
 
 
+@pytest.mark.slow
 def test_without_links_every_command_works(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Else the tests above would watch commands that never begin."""
     codes = {line: cli.main(line.split()) for line in (*READ, *PLAY, *CHANGE)}
@@ -238,6 +241,7 @@ def linked(folder: Path, canary: Path) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("tool", sorted(path.name for path in FOREIGN.iterdir() if path.is_dir()))
+@pytest.mark.some(4)
 def test_links_in_folders_of_other_tools_are_not_followed(tool: str, tmp_path: Path) -> None:
     folder, canary = tmp_path / tool, tmp_path / "canary"
     shutil.copytree(FOREIGN / tool, folder)

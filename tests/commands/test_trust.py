@@ -94,6 +94,7 @@ def test_code_that_a_record_names_is_not_imported(
 
 
 @pytest.mark.parametrize("key", NAMED)
+@pytest.mark.some(2)
 def test_reading_imports_nothing(key: str, sent: Path, module: str) -> None:
     send(sent, key, module)
     for line in READ:
@@ -102,6 +103,7 @@ def test_reading_imports_nothing(key: str, sent: Path, module: str) -> None:
 
 
 @pytest.mark.parametrize("line", [line for line in COMMANDS if not line.startswith("probe")])
+@pytest.mark.some(2)
 def test_the_command_it_tells_works(line: str, sent: Path, module: str) -> None:
     send(sent, "env", module)
     assert cli.main([*line.split(), "--trust"]) == 0

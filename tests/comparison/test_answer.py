@@ -261,6 +261,7 @@ def test_diverged_runs_are_read_both_ways():
     assert answer(A, BETTER, 20).readings == {}
 
 
+@pytest.mark.slow
 def test_identical_arms_are_rarely_called_different():
     """The whole path at two looks (5, 10 seeds): at most 2.5 % a yes; 200 trials leave room up to 5.8 %."""
     rng, called = np.random.default_rng(0), 0

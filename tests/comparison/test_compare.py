@@ -243,6 +243,7 @@ def test_three_formats_in_one_call(tmp_path, capsys):
 
 
 @pytest.mark.parametrize("form", [(), ("-v", "--leading"), ("--why",), ("--latex",), ("--json",)], ids=str)
+@pytest.mark.some(2)
 def test_logs_of_every_tool_can_be_compared(form, capsys):
     """Whatever the fixtures of the importers hold, all at once: no exception, no warning, and a short screen."""
     text = printed(capsys, fixtures(), *form)
@@ -315,6 +316,7 @@ LOW, HIGH = [100.0, 104, 98, 102, 96], [200.0, 210, 190, 204, 196]
 
 
 @pytest.mark.parametrize("place", ["runs", "../other", "."], ids=["among its cells", "beside it", "in its folder"])
+@pytest.mark.some(1)
 def test_other_runs_never_change_a_declared_answer(tmp_path, capsys, place):
     home = tmp_path / "study" / "lr"
     variant(home / "runs", "low", LOW, 0.001)

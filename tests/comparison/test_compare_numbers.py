@@ -93,6 +93,7 @@ def test_the_interval_of_a_variant_covers(shape, n):
     assert inside >= (0.88 if shape == "skewed" else 0.93) - 3 * 0.004
 
 
+@pytest.mark.slow
 def test_declared_comparisons_of_variants_that_are_alike_seldom_err():
     """Three declared against one control, all the same: Holm errs where the clearest passes at alpha / 3."""
     rng, names = np.random.default_rng(3), [("base", other) for other in ("a", "b", "c")]
@@ -114,6 +115,7 @@ def series(rng, lag: int | None) -> object:
     return run(policy__entropy=cause, eval__return_det=effect)
 
 
+@pytest.mark.slow
 def test_leading_indicators_find_what_moved_before_and_seldom_what_did_not():
     rng = np.random.default_rng(0)
     leads = leading.leading([series(rng, 2) for _ in range(3)], "eval/return_det", reps=199)

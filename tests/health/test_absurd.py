@@ -34,6 +34,7 @@ def plain(value: Any) -> Any:
 
 
 @pytest.mark.parametrize("value", [*ABSURD, 10**30], ids=lambda v: f"{v!r:.12}")
+@pytest.mark.some(3)
 def test_every_reading_command_ends_well(value, tmp_path, capsys, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     for name in RUNS:

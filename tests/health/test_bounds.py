@@ -122,6 +122,7 @@ TURNS += [pytest.param(value, SLUGS, marks=pytest.mark.slow, id=f"all-{value!r:.
 
 
 @pytest.mark.parametrize(("value", "slugs"), TURNS)
+@pytest.mark.some(1)
 def test_all_numbers_absurd_at_once(value, slugs):
     """Every rule is asked about planted faults with the same absurd number everywhere."""
     failed = set()
@@ -150,6 +151,7 @@ def jump(values: np.ndarray) -> tuple | None:
 
 
 @pytest.mark.parametrize("block", [1, 7, 100, 100_000])
+@pytest.mark.some(1)
 def test_a_change_of_unit_is_found_where_it_is_row_by_row(block, monkeypatch):
     monkeypatch.setattr(units, "BLOCK", block)
     rng, found = np.random.default_rng(0), []

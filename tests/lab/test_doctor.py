@@ -127,6 +127,7 @@ def test_nothing_heavy_is_imported(tmp_path):
     assert done.stdout.splitlines()[-1] == "[]"
 
 
+@pytest.mark.slow
 def test_deep_lets_torch_compute():
     pytest.importorskip("torch")
     (line,) = checkup.torch_works()

@@ -496,6 +496,7 @@ def test_long_lines_are_read_and_cut(runs, piece):
     assert "cut at" in checks.cut or piece in "~`"  # these open a code block
 
 
+@pytest.mark.slow
 def test_deeply_nested_text(runs):
     text = "## alpha-01\n" + "\n".join("  " * i + "- " * i + f"`top_score` 0.{i % 10}9" for i in range(0, 400, 8))
     text += (

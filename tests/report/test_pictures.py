@@ -93,6 +93,7 @@ def test_the_colours_are_those_of_the_curves(tmp_path):
 
 
 @pytest.mark.parametrize("kind", ["pdf", "svg", "png"])
+@pytest.mark.some(1)
 def test_figures_for_a_paper(tmp_path, capsys, kind):
     write_arms(tmp_path / "runs")
     words = ["compare", str(tmp_path / "runs"), "--figure", kind, "--out", str(tmp_path / "new" / "figures")]

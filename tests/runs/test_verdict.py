@@ -206,6 +206,7 @@ def z(verdict: Verdict) -> float:
 
 @pytest.mark.parametrize(("rows", "new"), [(200, 1), (100, 4), (25, 4), (50, 20), (50, 100)])
 @pytest.mark.parametrize("lengths", [True, False])
+@pytest.mark.some(2)
 def test_a_rolling_mean_that_stands_still_did_not_learn(rows, new, lengths):
     """Neighbours share most of their episodes: with their differences as noise, |z| > 3 comes in 45 to 95 %."""
     rng = np.random.default_rng(0)
@@ -217,6 +218,7 @@ def test_a_rolling_mean_that_stands_still_did_not_learn(rows, new, lengths):
 
 
 @pytest.mark.parametrize("tie", [0.0, 0.8])
+@pytest.mark.some(1)
 def test_rows_of_single_episodes_that_stand_still(tie):
     """Also where each episode is like the one before: batch means see it."""
     rng, kinds = np.random.default_rng(1), []

@@ -39,6 +39,7 @@ def test_out_of_reach_nobody_dies():
 
 @pytest.mark.parametrize("boost", [0.0, 0.75])
 @pytest.mark.parametrize("rho", [0.0, 0.5, 1.5, 3.0])
+@pytest.mark.some(1)
 def test_schools_lose_as_many_in_their_first_step(rho, boost):
     """The predator stands so that after its first step it is at distance rho; fish keep their velocity."""
     worlds = Worlds(Fish(Params(escape_boost=boost)), N)

@@ -146,6 +146,7 @@ def test_labels_play_no_part():
 
 
 @pytest.mark.parametrize("case", simulate_power.CASES, ids=lambda case: f"{case.name} {case.b}")
+@pytest.mark.some(2)
 def test_power_and_error_at_five_seeds(case):
     """A small table at 2.5 %: it errs no more than it may and tells at least 80 % of what the best valid test tells."""
     reps = 6000
@@ -229,6 +230,7 @@ def test_seeds_needed_of_solve_or_fail_are_enough_for_the_exact_test(rates, alph
     assert humps.seeds_for_rates((0.5, 0.52), alpha, 5) is None
 
 
+@pytest.mark.slow
 def test_a_range_of_seeds_for_counts_holds_the_number_for_the_true_rates():
     rng, hits = np.random.default_rng(2), 0
     for _ in range(60):

@@ -15,6 +15,7 @@ WORDS = ["train", "ppo", "env=cartpole", "total_steps=1024", "algo.envs=8", "alg
          "eval.episodes=2", "algo.minibatches=2", "algo.epochs=1", "--quiet"]  # fmt: skip
 
 
+@pytest.mark.slow
 def test_a_trace_of_two_iterations_and_the_same_metrics(tmp_path: Path, capfd: pytest.CaptureFixture[str]):
     assert cli.main([*WORDS, "--runs", str(tmp_path), "--name", "plain"]) == 0
     assert cli.main([*WORDS, "--runs", str(tmp_path), "--name", "traced", "--profile", "2"]) == 0

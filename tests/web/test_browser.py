@@ -161,6 +161,7 @@ def test_rows_that_come_faster_than_answers_are_drawn(site: Site, browser: Brows
     assert page.errors == []
 
 
+@pytest.mark.slow
 def test_a_view_is_in_its_address(site: Site, browser: Browser) -> None:
     page = browser.page()
     page.open(f"{site.address}/group/{site.key('wide')}?find=kl", "relab.charts[0].plot")
@@ -189,6 +190,7 @@ def test_star_tag_and_undo_by_keys(site: Site, browser: Browser) -> None:
     assert page.errors == []
 
 
+@pytest.mark.slow
 def test_a_comparison_says_since_when_and_why_on_its_page(site: Site, browser: Browser) -> None:
     """The curves stand below the answer, and a click on an onset opens its card."""
     page = browser.page()
@@ -250,6 +252,7 @@ def test_nothing_is_cut_on_a_phone(tmp_path: Path, browser: Browser) -> None:
         site.close()
 
 
+@pytest.mark.slow
 def test_pages_of_an_empty_folder_fill_by_themselves(tmp_path: Path, browser: Browser) -> None:
     site = Site(tmp_path)
     try:

@@ -159,6 +159,7 @@ def damaged(data: bytes, rng: random.Random) -> bytes:
 
 
 @formats
+@pytest.mark.some(8)
 def test_damaged_files_never_raise(name, tmp_path):
     folder = copy(name, tmp_path)
     paths = files_of(folder)

@@ -337,6 +337,7 @@ def test_text_beside_numbers_both_ways(monkeypatch):
     both(f"seed,env\n{'1,a' * 20}\n".encode(), monkeypatch)
 
 
+@pytest.mark.slow
 def test_a_large_file_is_read_in_little_more_than_its_numbers_take(tmp_path):
     import tracemalloc
 

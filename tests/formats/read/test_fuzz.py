@@ -67,6 +67,7 @@ def one(folder: Path, rng: Random) -> None:
 
 
 @formats
+@pytest.mark.some(5)
 def test_a_damaged_log_breaks_nothing_else(name, folder):
     @settings(max_examples=FEW, **QUIET)
     @given(randoms)

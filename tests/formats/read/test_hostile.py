@@ -162,6 +162,7 @@ def peak(act) -> int:
 WIDE = ["step", *(f"k{i}" for i in range(3000))]
 
 
+@pytest.mark.slow
 def test_short_rows_below_a_wide_one_do_not_fill_the_memory(root, monkeypatch):
     """3,000 columns and 60,000 rows of one number are some 400 kB on disk, and 180 million cells."""
     monkeypatch.setattr(table, "MAX_CELLS", 1_000_000)
@@ -183,6 +184,7 @@ def framed(*payloads: bytes) -> bytes:
     return bytes(out)
 
 
+@pytest.mark.slow
 def test_new_names_in_every_row_of_wandb_do_not_fill_the_memory(root, monkeypatch):
     monkeypatch.setattr(table, "MAX_CELLS", 1_000_000)
     items = [b"".join(pb.put_bytes(1, pb.put_bytes(1, b"k%d_%d" % (i, j)) + pb.put_bytes(16, b"1")) for j in range(4))
@@ -212,6 +214,7 @@ def test_steps_that_go_to_and_fro(root):
     assert (steps[1:] >= steps[:-1]).all()
 
 
+@pytest.mark.slow
 def test_ten_thousand_metrics(root):
     names = [f"m{i}" for i in range(10_000)]
     write(root / "a" / "progress.csv", ",".join(["step", *names]) + "\n" + ("1," * 10_000 + "1\n") * 3)
@@ -275,6 +278,7 @@ def test_twenty_thousand_folders(root):
     assert list(loaded(root)) == ["good"]
 
 
+@pytest.mark.slow
 def test_a_journal_of_many_trials(root):
     study, trial = '{"op_code":0,"study_name":"s"}\n', '{"op_code":4,"study_id":0}\n'
     write(root / "j" / "journal.log", study + trial * 5000)
@@ -509,6 +513,7 @@ HUGE_FILES = {
 
 
 @pytest.mark.parametrize("name", HUGE_FILES)
+@pytest.mark.some(2)
 def test_a_gigabyte_without_a_line_break(root, name):
     sparse(root / "huge" / name, HUGE_FILES[name])
     with bounded(seconds=8):
@@ -520,6 +525,7 @@ BUSY = [(b"", b"9", 100 * MB), (b"", b",", 100 * MB), (b'"', b"9,\n", 4 * MB), (
 
 @pytest.mark.parametrize("share", [8, pytest.param(1, marks=pytest.mark.slow)])
 @pytest.mark.parametrize(("begin", "part", "times"), BUSY)
+@pytest.mark.some(2)
 def test_csv_that_keeps_a_reader_busy(root, begin, part, times, share):
     """What takes the square of its length takes minutes at an eighth of it too."""
     write(root / "a" / "progress.csv", b"step,return\n1,2\n2,3\n3," + begin + part * (times // share))
@@ -536,6 +542,7 @@ def test_an_array_that_claims_a_trillion_numbers(root):
         assert "evaluations.npz" in said(loaded(root)["sb3/ppo_cartpole_seed1"])
 
 
+@pytest.mark.slow
 def test_blobs_in_sqlite_are_not_read(root):
     mlflow, optuna = fixture("mlflow", root) / "mlflow.db", fixture("optuna", root) / "study.db"
     for path, place in ((mlflow, "params SET value"), (mlflow, "runs SET name"), (optuna, "studies SET study_name")):

@@ -108,6 +108,7 @@ def test_what_only_looks_like_one(tmp_path: Path) -> None:
     assert "does not begin" in run.problems[0].message
 
 
+@pytest.mark.slow
 def test_the_rows_of_a_long_run_are_looked_at_once(tmp_path, monkeypatch):
     """A column that is set aside again for every cell makes the time grow with the square of the rows."""
     from mutations import _frame

@@ -78,6 +78,7 @@ run(__import__("pathlib").Path(sys.argv[1]), record__tensorboard="true", eval__e
 """
 
 
+@pytest.mark.slow
 def test_killed_and_resumed_it_shows_each_step_once(tmp_path: Path) -> None:
     from where import TESTS
 

@@ -304,6 +304,7 @@ def test_an_algorithm_that_says_nothing_of_batches_is_forecast_too(
     assert own == pytest.approx(100 * cost.pilot["row_s"])
 
 
+@pytest.mark.slow
 def test_a_pilot_waits_until_a_replay_method_learns(tmp_path: Path) -> None:
     settings = "algo: {name: dqn, envs: 4, steps: 16, learning_starts: 600, minibatch: 512, updates_per_step: 1}"
     cost = forecast_of(tmp_path, f"{settings}, total_steps: 4000", "lr")

@@ -122,6 +122,7 @@ def test_what_the_experiment_knows_reaches_every_reader(ask: Callable[..., Path]
 
 
 @pytest.mark.parametrize("metric", ["my_score", "foreign/my_score"])
+@pytest.mark.some(1)
 def test_the_tools_own_name_is_a_metric(metric: str, ask: Callable[..., Path]) -> None:
     path = ask(seeds=5, metric=metric, more="direction: lower\n")
     assert cli.main(["experiment", str(path), "--yes", "--no-log"]) == 0

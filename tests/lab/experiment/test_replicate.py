@@ -112,6 +112,7 @@ def test_declared_looks_stop_as_soon_as_all_is_decided(
     assert (len(seeds()), again["level"]) == (before, reply["level"]), "called again, nothing more is run or spent"
 
 
+@pytest.mark.slow
 def test_looks_go_on_to_the_last_where_nothing_is_decided(
     ask: Callable[[float], Path], capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -96,6 +96,7 @@ look_every: 0.2
 """
 
 
+@pytest.mark.slow
 def test_a_foreign_program_is_stopped_as_well(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

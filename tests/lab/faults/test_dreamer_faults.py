@@ -62,6 +62,7 @@ def healthy(tmp_path_factory: pytest.TempPathFactory) -> Numbers:
 
 
 @pytest.mark.parametrize("name", MARKS)
+@pytest.mark.some(2)
 def test_a_fault_leaves_its_mark(tmp_path: Path, healthy: Numbers, name: str):
     faulty = trained(tmp_path / "run", name)
     assert faulty.run.meta["status"] == "finished"
@@ -69,6 +70,7 @@ def test_a_fault_leaves_its_mark(tmp_path: Path, healthy: Numbers, name: str):
     assert MARKS[name](faulty, healthy)
 
 
+@pytest.mark.slow
 def test_a_resume_makes_the_actor_anew(tmp_path: Path):
     assert (np.diff(trained(tmp_path / "run", "resume-resets-actor")["optim/actor_updates"]) < 0).sum() == 1
 

@@ -120,6 +120,7 @@ def test_each_config_fault_really_changes_a_setting():
         ("rerollouts-for-free", "gantry-again"),
     ],
 )
+@pytest.mark.some(1)
 def test_a_fault_of_fine_tuning_is_named(tmp_path: Path, tiny, name: str, env: str):
     pytest.importorskip("mujoco")
     run.make(name, env, 3, tmp_path / "faulty")
@@ -128,6 +129,7 @@ def test_a_fault_of_fine_tuning_is_named(tmp_path: Path, tiny, name: str, env: s
 
 
 @pytest.mark.parametrize("env", ["gantry-gae", "gantry-again"])
+@pytest.mark.some(1)
 def test_sound_fine_tuning_is_not_named(tmp_path: Path, tiny, env: str):
     pytest.importorskip("mujoco")
     run.make(None, env, 3, tmp_path / "sound")
@@ -160,6 +162,7 @@ SEEN = {  # what a fault does to one number of the run, where a healthy run has 
 
 
 @pytest.mark.parametrize("name", SEEN)
+@pytest.mark.some(6)
 def test_a_fault_leaves_its_mark_in_the_run(tmp_path, tiny, name):
     faulty, healthy = train(tmp_path, name), train(tmp_path, None)
     assert faulty.meta["status"] == "finished"
@@ -182,6 +185,7 @@ def test_a_bonus_with_the_wrong_sign_lowers_the_entropy(tmp_path, tiny):
     assert punished[-1] < paid[-1]
 
 
+@pytest.mark.slow
 def test_a_cut_counts_as_an_end(tmp_path, tiny):
     assert not column(train(tmp_path, "cut-as-end", "pendulum"), "value/after_cut").any()
     assert column(train(tmp_path, None, "pendulum"), "value/after_cut").all()
@@ -202,6 +206,7 @@ def test_a_resume_loses_what_it_should_keep(tmp_path, tiny, name, metric):
     assert np.argmin(np.diff(values)) + 1 == len(values) // 2
 
 
+@pytest.mark.slow
 def test_a_replay_methods_faults_leave_their_marks(tmp_path, tiny):
     stuck, kept = (train(tmp_path, name, "pendulum-sac") for name in ("temperature-stuck", "target-never-copied"))
     assert set(column(stuck, "optim/temperature")) == {1.0}
@@ -281,6 +286,7 @@ OTHERS = [fault for fault in FAULTS.values() if fault.envs != catalogue.DREAMER]
 
 
 @pytest.mark.parametrize("fault", OTHERS, ids=lambda fault: fault.name)
+@pytest.mark.some(6)
 def test_no_byte_of_the_copy_names_the_fault(tmp_path, tiny, monkeypatch, fault: Fault):
     monkeypatch.setattr("relab.lab.faults.replacements.NAN_AT", 3)
     case = suite.Case(fault.name, fault.envs[0], 3)

@@ -206,6 +206,7 @@ def test_what_must_not_run_is_refused_before_anything_does(proposal: str, why: s
 
 
 @pytest.mark.parametrize("predicted", ["{delta: abc, low: [1], high: x}", "{low: .nan, high: 1}", "{low: 2, high: 1}"])
+@pytest.mark.some(1)
 def test_a_dropped_prediction_that_is_no_number_is_refused_and_the_loop_goes_on(predicted: str):
     write(x=0.1)
     looping = prepare()

@@ -84,6 +84,7 @@ MARKED = [pytest.param(path, marks=[pytest.mark.slow] * (path.stem in LARGE), id
 
 
 @pytest.mark.parametrize("path", MARKED)
+@pytest.mark.some(2)
 def test_settings_of_the_log_learn_for_a_few_updates(path: Path, tmp_path: Path) -> None:
     """All but how long it takes until something is learned is as in the file."""
     values = layers.read_yaml(path)

@@ -31,6 +31,7 @@ def test_courses_can_be_trained(name: str) -> None:
 
 
 @pytest.mark.parametrize("task", ["hover_race", "pick_place"])
+@pytest.mark.slow
 def test_a_course_trains_plays_and_is_not_trained_twice(task: str, tmp_path: Path, monkeypatch: Any) -> None:
     monkeypatch.setattr(steps, "WORLDS", 2)
     monkeypatch.setitem(steps.COURSES, "tiny", {"algo": "ppo", "env": "drones", "env.task": task} | TINY)

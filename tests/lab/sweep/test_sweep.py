@@ -116,6 +116,7 @@ def test_a_grid_of_a_foreign_program_ends_in_a_winner(after, whole):
     assert "4 of 5 others are clearly worse, 1 cannot be told from it" in out
 
 
+@pytest.mark.slow
 def test_run_ids_say_what_was_swept_and_every_call_finds_them_again(after, whole, ask):
     after(whole)
     names = sorted(path.name for path in Path("sweeps/s/runs").iterdir())
@@ -222,6 +223,7 @@ def test_a_signal_leaves_the_rest_for_the_next_call(ask):
     assert {t["n"] for t in body()["trials"]} == {2}
 
 
+@pytest.mark.slow
 def test_a_race_drops_what_cannot_catch_up_and_shows_why(ask, capsys):
     changes = {"seeds: 5": "seeds: 7\nracing: {least: 5, looks: 1}", "[1, 2, 3]": "[1, 3]", "confirm: 5": "confirm: 0"}
     relab(str(ask(**changes)), "--yes")
@@ -250,6 +252,7 @@ def test_constraints_and_conditional_placeholders(ask):
         sweep.load(ask(**{"  b: [x, y]": "  b: {values: [x, y], when: {a: [1]}}"}))
 
 
+@pytest.mark.slow
 def test_sobol_over_a_foreign_program(ask):
     changes = {
         "  a: [1, 2, 3]": "  a: {low: 0, high: 4}",

@@ -482,6 +482,7 @@ def write_page(folder: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(folder)
 
 
+@pytest.mark.slow
 def test_the_pages_second_one_learns_from_another_runs_data(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     write_page(tmp_path, monkeypatch)
     train(tmp_path / "dqn", {"algo": "dqn", **{key: str(value) for key, value in SMALL["dqn"].items()}})

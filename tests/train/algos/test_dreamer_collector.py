@@ -46,6 +46,7 @@ def config(**more: Any) -> Any:
     return layers.resolve([Layer("test", {**SMALL, **more})]).config
 
 
+@pytest.mark.slow
 def test_a_run_with_a_collector_of_its_own_ends_goes_on_and_says_that_it_does_not_repeat(tmp_path):
     session.start(config(), tmp_path / "run", {}, {}, Interrupter(4))
     assert multiprocessing.active_children() == []
@@ -77,6 +78,7 @@ def started(room: int, env: Any = None, envs: int = 1) -> Collector:
     return Collector.start(order_of(setup, "test", 10**9), agent.params.flat.numpy(), room)
 
 
+@pytest.mark.slow
 def test_it_waits_at_four_fifths_and_its_steps_follow_each_other():
     collector = started(room=10)
     try:

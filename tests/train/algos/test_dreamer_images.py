@@ -128,6 +128,7 @@ def test_a_pixel_keeps_its_place_through_encoder_and_decoder():
     assert drawn[7, 9].tolist() == [39.0, 40.0, 41.0]  # row 3 and column 1 of its patch
 
 
+@pytest.mark.slow
 def test_an_image_is_learned_until_the_pole_is_drawn():
     """A hundred updates of the model alone on the first steps: the error falls to a fraction of an empty picture's."""
     s = state(mode="model", lr=3e-3, lr_warmup=0)
@@ -172,6 +173,7 @@ def test_a_replay_ratio_that_starves_is_told(more, words):
 
 
 @pytest.mark.parametrize("pixels", ["null", 16])
+@pytest.mark.some(1)
 def test_dreamer_keeps_the_contract_with_stored_latents(pixels):
     check_algo(SMALL | {"env.pixels": pixels, "algo.latents": "stored", "total_steps": 200})
 

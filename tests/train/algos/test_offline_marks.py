@@ -43,6 +43,7 @@ def test_a_batch_of_its_own_has_no_gap_and_another_policys_has_the_divergence() 
     assert estimates.behaviour_gap(p.agent, batch) == pytest.approx(np.log(2) + 0.125 - 0.5, abs=0.03)
 
 
+@pytest.mark.slow
 def test_v_is_the_expectile_that_was_set() -> None:
     cfg = FineTune(envs=64, steps=8, minibatches=2, hidden=(16,), data="fixed", update="awr", advantage="iql",
                    fit_epochs=60, patience=60, fit_lr=0.01, fit_minibatch=32)  # fmt: skip

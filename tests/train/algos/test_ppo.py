@@ -30,6 +30,7 @@ def test_solves_cartpole() -> None:
     assert until(preset("cartpole"), goal=475, every=4, most=160) >= 475
 
 
+@pytest.mark.slow
 def test_herd_learns_with_dying_agents_that_restart_alone() -> None:
     state = preset("herd", **{"env.agent_reset": "alone", "seed": 1})
     start = judge(state, mode="sampled")
@@ -236,6 +237,7 @@ def test_multi_discrete_actions_train() -> None:
 @pytest.mark.parametrize(
     "settings", [{}, {"target_kl": 0.001, "lr": 0.01}, {"clip_value": 0.2, "ent_coef": 0.01}], ids=str
 )
+@pytest.mark.some(4)
 def test_all_epochs_in_one_call_are_the_steps_one_by_one(env, settings):
     """Weights, moments and metrics are equal to the last bit, also where KL ends the epochs early."""
     left = []

@@ -31,6 +31,7 @@ GRU = {"rnn": "gru", "bptt": 4, "rnn_size": 16}
 
 
 @pytest.mark.parametrize("kind", ["conv", "gru"])
+@pytest.mark.some(1)
 def test_known_values_and_actions_of_every_image(kind: str) -> None:
     state = make(NAME, **FAST | (GRU if kind == "gru" else {}))
     assert isinstance(state.learner, SequenceLearner if kind == "gru" else TorchLearner)

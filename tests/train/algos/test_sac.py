@@ -104,6 +104,7 @@ def test_the_width_that_a_temperature_pays_for() -> None:
 
 
 @pytest.mark.parametrize("wanted", [0.3, -1.5])
+@pytest.mark.some(1)
 def test_the_entropy_comes_to_its_target(wanted: float) -> None:
     s = make(Target("policy"), target_entropy=wanted, lr=3e-3, tau=0.05, hidden=(32, 32), envs=4)
     rows = train(s, 6_000)

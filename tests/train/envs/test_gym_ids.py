@@ -124,6 +124,7 @@ def odd() -> Iterator[None]:
 
 
 @pytest.mark.parametrize("name", ACTIONS)
+@pytest.mark.some(4)
 def test_odd_actions_train_or_are_refused_with_what_to_do(name: str, tmp_path: Path) -> None:
     for algo in SETTINGS:
         said = trains(tmp_path, "Odd-v0", algo, env__kwargs=json.dumps({"action": name}))

@@ -233,6 +233,7 @@ def test_probes_change_no_byte_of_the_metrics(tmp_path: Path):
     assert (tmp_path / "without" / "probes.jsonl").read_bytes() == b""
 
 
+@pytest.mark.slow
 def test_threads_change_no_probe(tmp_path: Path):
     for threads in ("1", "2"):
         run(tmp_path / threads, algo="tracking_ac", threads=threads, **TRACKING)

@@ -151,6 +151,7 @@ def test_the_bridge_to_gymnasium_is_asked_too() -> None:
 
 @pytest.mark.parametrize("settings", [{}, {"algo__rnn": "gru", "algo__bptt": "4"}, {"algo__norm_return": "true"}, DQN],
                          ids=["ppo", "recurrent", "scaled", "dqn"])  # fmt: skip
+@pytest.mark.some(1)
 def test_a_run_does_not_notice_it(settings: dict[str, str], tmp_path: Path) -> None:
     few = {"probes__value_vs_rerun__starts": "4", "probes__value_vs_rerun__reruns": "2", "probes__every": "3"}
     run(tmp_path / "without", **settings)
@@ -171,6 +172,7 @@ def test_a_checkpoint_is_asked_as_training_asked(tmp_path: Path) -> None:
     assert {key: row[key] for key in again} == again
 
 
+@pytest.mark.slow
 def test_resumed_it_writes_the_same_probes() -> None:
     check_algo({"algo": "ppo", "env": "cartpole", "total_steps": 1024, "algo.envs": 4, "algo.steps": 32,
                 "algo.epochs": 1, "eval.every": 300, "eval.episodes": 2, "eval.stop_at": "null", "probes.every": 2,

@@ -63,6 +63,7 @@ def test_a_model_that_always_says_the_mean_has_an_open_loop_error_of_one():
     assert bool((variance(walk, False) > 0).all())
 
 
+@pytest.mark.slow
 def test_a_run_is_the_same_with_and_without_them(tmp_path: Path):
     settings = {"algo": "dreamer", "total_steps": "400", "algo__envs": "4", "algo__steps": "32", "algo__sequences": "2",
                 "algo__learning_starts": "100", "algo__length": "8", "algo__deter": "16", "algo__hidden": "8",
