@@ -1,4 +1,4 @@
-"""Which settings stand in the first lines of a log of JSON lines? A program may write its config there, before any step.
+"""Which settings stand in the first lines of a log of JSON lines, before any step?
 
 They are told by the name of a nested object (`{"config": {"lr": 3e-4}}`), by the kind of a line
 (`{"type": "config", "lr": 3e-4}`), or by a first line that has settings and no step where the next has one.
