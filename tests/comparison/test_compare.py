@@ -605,3 +605,15 @@ def test_plain_logs_of_one_algorithm_or_of_none_are_compared_without_an_environm
         text = printed(capsys, plain_logs(tmp_path / "-".join(names), *names))
         assert "exploratory" in text
         assert "no run says which environment it is" in text
+
+
+def test_of_five_configs_each_key_says_who_has_another_value(tmp_path, capsys):
+    odd = [{}, {"gamma": 0.9}, {"clip": 0.1}, {"epochs": 9}, {"sde": True}, {"vf": 2.0}]
+    base = {"name": "ppo", "lr": 0.001, "gamma": 0.99, "clip": 0.2, "epochs": 4, "vf": 0.5}
+    for name, change in zip("abcdef", odd):
+        variant(tmp_path / "runs", name, [100.0, 104], 0.001, config={"algo": {**base, **change}})
+    text = printed(capsys, tmp_path / "runs", "--by", "name")
+    (line,) = [each for each in text.splitlines() if each.startswith("differ")]
+    for key in ("gamma 0.99, but 0.9 in", "clip 0.2, but 0.1 in", "epochs 4, but 9 in", "vf 0.5, but 2 in", "True in"):
+        assert key in line
+    assert "Not in the table, but different: algo." in printed(capsys, tmp_path / "runs", "--markdown")

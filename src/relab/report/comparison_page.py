@@ -13,7 +13,7 @@ from relab.report.pictures import of_task, over_tasks
 from relab.runs.grouping import Group
 from relab.runs.naming import task_names
 
-SAID_ELSEWHERE = ("declared", "differ, in this order")  # by the caption; by the table of config keys
+SAID_ELSEWHERE = ("declared", "differ:", "differ, in this order:")  # by the caption; by the table of config keys
 
 
 def sections(result: Result, groups: Sequence[Group] = ()) -> list[Section]:
