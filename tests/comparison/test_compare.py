@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import shutil
 import statistics
 import subprocess
@@ -15,6 +16,7 @@ import pytest
 
 from relab import cli
 from relab.comparison import phases, render
+from relab.report import content
 from report.made import write_run
 from where import ROOT, fixtures
 
@@ -617,3 +619,33 @@ def test_of_five_configs_each_key_says_who_has_another_value(tmp_path, capsys):
     for key in ("gamma 0.99, but 0.9 in", "clip 0.2, but 0.1 in", "epochs 4, but 9 in", "vf 0.5, but 2 in", "True in"):
         assert key in line
     assert "Not in the table, but different: algo." in printed(capsys, tmp_path / "runs", "--markdown")
+
+
+STANDINGS = {
+    "low is better than high by": ([200.0, 210, 190, 204, 196], [100.0, 104, 98, 102, 96]),
+    "Cannot tell yet whether low or high is better: low leads by": ([101.0, 121, 98, 112, 90], [100.0, 124, 98, 102, 96]),
+    "Cannot tell yet whether low or high is better: low ends at 200, high at 102, but 2 and 2 seeds are too few":
+        ([200.0, 200], [100.0, 104]),
+    "high and low cannot be told apart: all end at the ceiling (500).": ([500.0] * 5, [500.0] * 5),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("words", STANDINGS)
+def test_a_page_of_two_configs_says_first_which_is_better_or_that_one_cannot_tell(tmp_path, capsys, words):
+    low, high = STANDINGS[words]
+    variant(tmp_path, "low", low, 0.001, meta=CEILING)
+    variant(tmp_path, "high", high, 0.01, meta=CEILING)
+    assert cli.main(["report", str(tmp_path), "--json"]) == 0
+    page = json.loads(capsys.readouterr().out)
+    assert page["first"]["sentence"].startswith(words)
+    assert page["sentence"].startswith(page["first"]["sentence"].split(". ")[0])
+    assert "exploratory" in page["first"]["detail"]
+
+
+def test_a_page_of_three_configs_names_those_that_the_first_cannot_be_told_from(two, capsys):
+    variant(two, "near", [199.0, 214, 188, 201, 199], 0.02)
+    assert re.match(r"\S+ ends highest, but cannot be told from \S+ yet: ahead of", content.content([two]).standing[0])
+    variant(two, "far", [400.0, 414, 388, 401, 399], 0.04)
+    assert re.match(
+        r"\S+ is better than the 3 others: ahead of the next, \S+ by 200", content.content([two]).standing[0]
+    )

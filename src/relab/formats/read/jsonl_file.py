@@ -109,8 +109,8 @@ def parse(data: bytes | Iterable[bytes], file: str, drop: Sequence[str] = ()) ->
     """The rows of a file that is given whole, or in blocks; `drop` names parts of a row that are no metrics."""
     parsed, parts = Table(file, lines=array("q")), Parts()
     problems: list[Problem] = []
-    rows = ((_without(row, drop), line) for row, line in _rows(data, file, problems))
-    parsed.settings, rows = first_lines.taken_out(rows)
+    every = ((_without(row, drop), line) for row, line in _rows(data, file, problems))
+    parsed.settings, rows = first_lines.taken_out(every)
     for row, line in rows:
         append(parsed, parts, row, line)
         if parsed.is_full(len(parsed.lines), len(parsed.cells), line):
