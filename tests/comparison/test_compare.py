@@ -623,7 +623,8 @@ def test_of_five_configs_each_key_says_who_has_another_value(tmp_path, capsys):
 
 STANDINGS = {
     "low is better than high by": ([200.0, 210, 190, 204, 196], [100.0, 104, 98, 102, 96]),
-    "Cannot tell yet whether low or high is better: low leads by": ([101.0, 121, 98, 112, 90], [100.0, 124, 98, 102, 96]),
+    "Cannot tell yet whether low or high is better: low leads by": (
+        [101.0, 121, 98, 112, 90], [100.0, 124, 98, 102, 96]),
     "Cannot tell yet whether low or high is better: low ends at 200, high at 102, but 2 and 2 seeds are too few":
         ([200.0, 200], [100.0, 104]),
     "high and low cannot be told apart: all end at the ceiling (500).": ([500.0] * 5, [500.0] * 5),
