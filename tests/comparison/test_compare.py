@@ -650,3 +650,46 @@ def test_a_page_of_three_configs_names_those_that_the_first_cannot_be_told_from(
     assert re.match(
         r"\S+ is better than the 3 others: ahead of the next, \S+ by 200", content.content([two]).standing[0]
     )
+
+
+def logs(folder: Path, name: str, column: str, height: float, seeds: int = 5, evaluated: str = "") -> None:
+    """CSV files of one config: a training return of this name, and evaluations of the seeds in `evaluated`."""
+    for seed in range(seeds):
+        place = folder / f"{name}_s{seed}"
+        place.mkdir(parents=True)
+        (place / "config.json").write_text(json.dumps({"lr": height, "seed": seed, "env": "made-v1", "algo": "ppo"}))
+        judged = str(seed) in evaluated
+        rows = [f"{step},{height * min(step, 4) / 4 + seed}{f',{height + seed}' * judged}" for step in range(10)]
+        head = f"step,{column}{',eval/return' * judged}"
+        (place / "progress.csv").write_text("\n".join([head, *rows]))
+
+
+def test_runs_that_name_their_return_of_training_differently_are_compared_by_their_own(tmp_path, capsys):
+    for name, column, height in (("a", "return", 90.0), ("b", "return", 80.0), ("c", "ep_rew_mean", 40.0)):
+        logs(tmp_path / "runs", name, column, height)
+    logs(tmp_path / "runs", "d", "fitness", 20.0)
+    found = data(capsys, tmp_path / "runs")
+    (task,) = found["tasks"]
+    assert [(row["label"], round(row["mean"]["mid"])) for row in task["variants"]] == [("a", 92), ("b", 82), ("c", 42)]
+    assert any("return/mean_100 stands for return/mean" in note for note in found["notes"])
+    assert found["not_compared"] == [
+        {"group": "d", "why": "it has no return/mean (if it is `fitness`: --mapping 'fitness=return/mean')"}
+    ]
+
+
+def test_a_config_without_evaluations_beside_some_with_them_is_shown_with_its_own_number(tmp_path, capsys):
+    for name, evaluated in (("a", "01234"), ("b", "01234"), ("c", "")):
+        logs(tmp_path / "runs", name, "return", 10.0 * ord(name), evaluated=evaluated)
+    found = data(capsys, tmp_path / "runs")
+    assert found["tasks"][0]["metric"] == "eval/return_det"
+    (apart,) = found["not_compared"]
+    assert apart["why"].startswith("it has no eval/return_det; return/mean ends at 992")
+    assert apart["why"].endswith("--metric return/mean compares 3 configs by that")
+
+
+def test_half_of_the_seeds_evaluated_is_no_reason_to_leave_out_the_other_half(tmp_path, capsys):
+    for name in "ab":
+        logs(tmp_path / "runs", name, "return", 10.0 * ord(name), seeds=6, evaluated="135")
+    (task,) = data(capsys, tmp_path / "runs")["tasks"]
+    assert task["metric"] == "return/mean"
+    assert [row["mean"]["n"] for row in task["variants"]] == [6, 6]

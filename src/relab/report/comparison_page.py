@@ -22,6 +22,7 @@ def sections(result: Result, groups: Sequence[Group] = ()) -> list[Section]:
     parts = []
     colours = colour_places(groups)
     places = {id(run): colours[id(group)] for group in groups for run in group.runs}
+    places |= {id(copy): places[id(run)] for copy, run in result.copies if id(run) in places}
     for task in result.tasks:
         head, rows = _without_empty(*tables.cells(task))
         whole = render.joined(render.details(task))

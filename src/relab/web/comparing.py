@@ -30,6 +30,7 @@ def compared(root: str, sources: Sequence[Source], places: Sequence[int], option
     runs = [grouping.of_loaded(each, each.name) for each in read.runs]
     by_run = {id(run): colour[str(each.source.path), each.source.key] for run, each in zip(runs, read.runs)}
     result = build.compare(runs, replace(options, named=True), declared.of_runs(runs))
+    by_run |= {id(copy): by_run[id(run)] for copy, run in result.copies}
     result.unread = [f"{source.name}: {why}" for source, why in read.broken]
     return {
         "tasks": [_task(task, result, by_run) for task in result.tasks],
