@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import shutil
 import statistics
 import subprocess
@@ -15,6 +16,7 @@ import pytest
 
 from relab import cli
 from relab.comparison import phases, render
+from relab.report import content
 from report.made import write_run
 from where import ROOT, fixtures
 
@@ -607,3 +609,89 @@ def test_plain_logs_of_one_algorithm_or_of_none_are_compared_without_an_environm
         text = printed(capsys, plain_logs(tmp_path / "-".join(names), *names))
         assert "exploratory" in text
         assert "no run says which environment it is" in text
+
+
+def test_of_five_configs_each_key_says_who_has_another_value(tmp_path, capsys):
+    odd = [{}, {"gamma": 0.9}, {"clip": 0.1}, {"epochs": 9}, {"sde": True}, {"vf": 2.0}]
+    base = {"name": "ppo", "lr": 0.001, "gamma": 0.99, "clip": 0.2, "epochs": 4, "vf": 0.5}
+    for name, change in zip("abcdef", odd):
+        variant(tmp_path / "runs", name, [100.0, 104], 0.001, config={"algo": {**base, **change}})
+    text = printed(capsys, tmp_path / "runs", "--by", "name")
+    (line,) = [each for each in text.splitlines() if each.startswith("differ")]
+    for key in ("gamma 0.99, but 0.9 in", "clip 0.2, but 0.1 in", "epochs 4, but 9 in", "vf 0.5, but 2 in", "True in"):
+        assert key in line
+    assert "Not in the table, but different: algo." in printed(capsys, tmp_path / "runs", "--markdown")
+
+
+STANDINGS = {
+    "low is better than high by": ([200.0, 210, 190, 204, 196], [100.0, 104, 98, 102, 96]),
+    "Cannot tell yet whether low or high is better: low leads by": (
+        [101.0, 121, 98, 112, 90], [100.0, 124, 98, 102, 96]),
+    "Cannot tell yet whether low or high is better: low ends at 200, high at 102, but 2 and 2 seeds are too few":
+        ([200.0, 200], [100.0, 104]),
+    "high and low cannot be told apart: all end at the ceiling (500).": ([500.0] * 5, [500.0] * 5),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("words", STANDINGS)
+def test_a_page_of_two_configs_says_first_which_is_better_or_that_one_cannot_tell(tmp_path, capsys, words):
+    low, high = STANDINGS[words]
+    variant(tmp_path, "low", low, 0.001, meta=CEILING)
+    variant(tmp_path, "high", high, 0.01, meta=CEILING)
+    assert cli.main(["report", str(tmp_path), "--json"]) == 0
+    page = json.loads(capsys.readouterr().out)
+    assert page["first"]["sentence"].startswith(words)
+    assert page["sentence"].startswith(page["first"]["sentence"].split(". ")[0])
+    assert "exploratory" in page["first"]["detail"]
+
+
+def test_a_page_of_three_configs_names_those_that_the_first_cannot_be_told_from(two, capsys):
+    variant(two, "near", [199.0, 214, 188, 201, 199], 0.02)
+    assert re.match(r"\S+ ends highest, but cannot be told from \S+ yet: ahead of", content.content([two]).standing[0])
+    variant(two, "far", [400.0, 414, 388, 401, 399], 0.04)
+    assert re.match(
+        r"\S+ is better than the 3 others: ahead of the next, \S+ by 200", content.content([two]).standing[0]
+    )
+
+
+def logs(folder: Path, name: str, column: str, height: float, seeds: int = 5, evaluated: str = "") -> None:
+    """CSV files of one config: a training return of this name, and evaluations of the seeds in `evaluated`."""
+    for seed in range(seeds):
+        place = folder / f"{name}_s{seed}"
+        place.mkdir(parents=True)
+        (place / "config.json").write_text(json.dumps({"lr": height, "seed": seed, "env": "made-v1", "algo": "ppo"}))
+        judged = str(seed) in evaluated
+        rows = [f"{step},{height * min(step, 4) / 4 + seed}{f',{height + seed}' * judged}" for step in range(10)]
+        head = f"step,{column}{',eval/return' * judged}"
+        (place / "progress.csv").write_text("\n".join([head, *rows]))
+
+
+def test_runs_that_name_their_return_of_training_differently_are_compared_by_their_own(tmp_path, capsys):
+    for name, column, height in (("a", "return", 90.0), ("b", "return", 80.0), ("c", "ep_rew_mean", 40.0)):
+        logs(tmp_path / "runs", name, column, height)
+    logs(tmp_path / "runs", "d", "fitness", 20.0)
+    found = data(capsys, tmp_path / "runs")
+    (task,) = found["tasks"]
+    assert [(row["label"], round(row["mean"]["mid"])) for row in task["variants"]] == [("a", 92), ("b", 82), ("c", 42)]
+    assert any("return/mean_100 stands for return/mean" in note for note in found["notes"])
+    assert found["not_compared"] == [
+        {"group": "d", "why": "it has no return/mean (if it is `fitness`: --mapping 'fitness=return/mean')"}
+    ]
+
+
+def test_a_config_without_evaluations_beside_some_with_them_is_shown_with_its_own_number(tmp_path, capsys):
+    for name, evaluated in (("a", "01234"), ("b", "01234"), ("c", "")):
+        logs(tmp_path / "runs", name, "return", 10.0 * ord(name), evaluated=evaluated)
+    found = data(capsys, tmp_path / "runs")
+    assert found["tasks"][0]["metric"] == "eval/return_det"
+    (apart,) = found["not_compared"]
+    assert apart["why"].startswith("it has no eval/return_det; return/mean ends at 992")
+    assert apart["why"].endswith("--metric return/mean compares 3 configs by that")
+
+
+def test_half_of_the_seeds_evaluated_is_no_reason_to_leave_out_the_other_half(tmp_path, capsys):
+    for name in "ab":
+        logs(tmp_path / "runs", name, "return", 10.0 * ord(name), seeds=6, evaluated="135")
+    (task,) = data(capsys, tmp_path / "runs")["tasks"]
+    assert task["metric"] == "return/mean"
+    assert [row["mean"]["n"] for row in task["variants"]] == [6, 6]

@@ -256,11 +256,12 @@ def test_the_command_elsewhere_and_as_json(tmp_path, capsys):
     assert not (folder / "report.md").exists()
 
 
-def test_a_card_that_shows_some_configs_shows_no_key_in_which_those_agree():
-    head = ["key", "a", "b", "c", "d"]
-    rows = [["lr", "1", "2", "3", "3"], ["clip", "0.2", "0.2", "0.2", "0.1"], ["gamma", "0.9", "0.8", "0.9", "0.9"]]
-    cut = render.rows_of(ConfigChanges("Config keys that differ", head, rows))
-    assert [row[0] for row in cut] == ["lr", "gamma"]
-    assert len(cut[0]) == render.CONFIGS
-    whole = render.rows_of(ConfigChanges("Config against its preset", head[:3], [["lr", "1", "1"]]))
-    assert whole == [["lr", "1", "1"]], "nothing of it is cut"
+def test_a_card_of_many_configs_says_of_each_key_who_has_another_value():
+    head = ["key", "a", "b", "c", "d", "e"]
+    rows = [["lr", "1", "2", "3", "3", "2"], ["clip", "0.2", "0.2", "0.2", "0.2", "0.1"],
+            ["sde", "(none)", "(none)", "(none)", "True", "(none)"]]  # fmt: skip
+    card = render.card_of(ConfigChanges("Config keys that differ", head, rows))
+    assert card.rows == [["lr", "1 in a; 2 in b, e; 3 in c, d"], ["clip", "0.2, but 0.1 in e"],
+                         ["sde", "(none), but True in d"]]  # fmt: skip
+    few = ConfigChanges("Config against its preset", head[:3], [["lr", "1", "1"]])
+    assert render.card_of(few) == few, "nothing of it is cut"

@@ -11,16 +11,19 @@ import numpy as np
 from relab.base import near
 from relab.base.errors import NotFoundError
 from relab.base.text import plural
-from relab.comparison import axis, declared, key, leading, numbers, pairs, profile, twins
+from relab.comparison import axis, declared, key, leading, numbers, own_return, pairs, profile, twins
 from relab.comparison.arms import PATH, SETTINGS, Arm, arms_of
 from relab.comparison.declared import Plan
 from relab.comparison.profile import Standing
 from relab.comparison.task import Options, Task, find_column, metric_of, task_of
 from relab.config.base import require
 from relab.config.views import config_hash, flatten
+from relab.health.foreign import mapping_of_return
+from relab.health.view import View
 from relab.runs import grouping, identity
 from relab.runs.grouping import Group, Run
 from relab.runs.naming import task_names
+from relab.runs.sentences import finals, interval_text
 from relab.runs.verdict import RETURNS, is_return
 
 
@@ -38,6 +41,7 @@ class Result:
     lead_runs: int = 0
     notes: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)  # what must be read before the numbers
+    copies: list[tuple[Run, Run]] = field(default_factory=list)  # a run that was compared, and the one that was read
     unread: list[str] = field(default_factory=list)  # runs, files and folders that were passed over, with the reason
 
 
@@ -48,11 +52,13 @@ def compare(
 
     What an experiment declared is a task of its own, answered from its own cells; the other runs are compared apart.
     """
-    runs, origins, moved = _placed(runs, options.axis, origins or {})
+    read = runs
+    runs, origins, moved = _placed(runs, options, origins or {})
     groups = grouping.grouped(runs, by_name=options.by != SETTINGS)
     _check_metric(groups, options.metric)
     plans, notes = _questions(options, plans)
     result = Result([], [], len(runs), notes=[*notes, *moved], warnings=twins.told_apart(groups, options.by))
+    result.copies = [(new, old) for new, old in zip(runs, read) if new is not old]
     if not options.declare and options.by is None and _only_paths(groups, origins):
         result.notes.append("no setting tells the paths apart, so each path is a variant; --by settings takes them for"
                             " one")  # fmt: skip
@@ -73,13 +79,12 @@ def compare(
 
 
 def _placed(
-    runs: Sequence[Run], counter: str | None, origins: Mapping[int, str]
+    runs: Sequence[Run], options: Options, origins: Mapping[int, str]
 ) -> tuple[Sequence[Run], Mapping[int, str], list[str]]:
     """The runs on the axis that was asked for, the paths that they were found below, and what must be said."""
-    if counter is None:
-        return runs, origins, []
-    placed, notes = axis.along(runs, counter)
-    return placed, {id(new): origins[id(old)] for new, old in zip(placed, runs) if id(old) in origins}, notes
+    placed, notes = (runs, []) if options.axis is None else axis.along(runs, options.axis)
+    named, more = own_return.under_one_name(placed, options.metric)
+    return named, {id(new): origins[id(old)] for new, old in zip(named, runs) if id(old) in origins}, [*notes, *more]
 
 
 def _check_metric(groups: Sequence[Group], metric: str | None) -> None:
@@ -117,13 +122,14 @@ def _tasks(
         metric = metric_of([Group(arm.label, arm.runs) for arm in arms] or candidates, options.metric)
         metrics |= {group.key: metric for group in candidates}
         have, lack = _split(candidates, metric)
-        apart += [(group.label, _lacks(group, metric)) for group in lack]
+        apart += [(group.label, _lacks(group, metric, candidates)) for group in lack]
         for part in key.tasks(have, metric, named):
             arms = arms_of(part, options.by, origins)
             if len(arms) > 1:
                 comparable.append(task_of(arms, metric, options))
             else:
-                apart += [(group.label, _alone(group, groups, metrics, options.by, named)) for group in part]
+                with_it = f" that has {metric}" if lack and not options.by else ""
+                apart += [(group.label, _alone(group, groups, metrics, options.by, named, with_it)) for group in part]
     return comparable, apart
 
 
@@ -244,13 +250,26 @@ def _split(groups: Sequence[Group], metric: str) -> tuple[list[Group], list[Grou
     return have, [group for group in groups if id(group) not in able]
 
 
-def _lacks(group: Group, metric: str) -> str:
+def _lacks(group: Group, metric: str, groups: Sequence[Group]) -> str:
+    """Which metric a group lacks, what it has in its place, and how that ends."""
     other = next((name for name in RETURNS if any(numbers.column_of(r, name) is not None for r in group.runs)), None)
-    return f"it has no {metric or 'return'}" + (f"; --metric {other} has it" if other else "")
+    lacks = f"it has no {metric or 'return'}"
+    if not other:
+        first = group.runs[0].history
+        return lacks + mapping_of_return(View(first, first.folder.name))
+    ends = finals([run.verdict for run in group.distinct if run.verdict.metric == other])
+    own = f"{other} ends at {interval_text(ends)} ({plural(ends.n, 'run')})" if ends.n else f"it has {other}"
+    able = [each for each in groups if any(numbers.column_of(run, other) is not None for run in each.runs)]
+    return f"{lacks}; {own}" + (f"; --metric {other} compares {len(able)} configs by that" if len(able) > 1 else "")
 
 
 def _alone(
-    group: Group, groups: Sequence[Group], metrics: Mapping[str, str], by: str | None, named: bool = True
+    group: Group,
+    groups: Sequence[Group],
+    metrics: Mapping[str, str],
+    by: str | None,
+    named: bool = True,
+    with_it: str = "",
 ) -> str:
     """Why a group has nobody to be compared with."""
     mine = key.facts_of(group.runs[0], metrics[group.key])
@@ -268,7 +287,7 @@ def _alone(
     unlike = [] if named else [each.label for each in groups if key.maybe_other_tasks(group, each)]
     if unlike:
         return f"whether it has the task of {unlike[0]} is not known"
-    return f"the only config on {env}" if env else "its environment is not known (--spec env=NAME)"
+    return f"the only config on {env}{with_it}" if env else "its environment is not known (--spec env=NAME)"
 
 
 def _text(value: Any) -> str:

@@ -16,11 +16,13 @@ from relab.comparison.task import Task
 from relab.comparison.variant import Mean, Threshold, Variant
 from relab.comparison.wording import seeds_words
 from relab.config.views import canonical
+from relab.runs.naming import by_value
 
 WIDTH, LABEL = 25, 26
 DOTS = "·∙•●"  # nobody, one seed, two, three and more
 ROWS, TASKS, MOST_LINES = 7, 4, 15  # on the screen without -v
 WARNINGS, NOTES, APART, KEYS = 2, 3, 2, 4
+BESIDE = 3  # variants whose settings stand beside each other; of more it is said who has another value than most
 UNITS = {"sim_steps": "simulator ", "updates": "update "}  # before "steps", where they were asked for
 SAID, EXPLORED = 4, 2  # variants in a line of words, comparisons that nobody declared
 
@@ -221,15 +223,24 @@ def _listed(head: str, said: Sequence[str], verbose: bool) -> list[str]:
 
 
 def _settings(task: Task, verbose: bool = False) -> list[str]:
-    keys = task.keys if verbose else task.keys[:KEYS]
-    if not keys or (len(task.variants) > ROWS and not verbose):
+    if not task.keys or (len(task.variants) > ROWS and not verbose):
         return []
-    said = [f"{k} {' | '.join(side_by_side([row.settings[k] for row in task.variants]))}" for k in keys]
+    beside = len(task.variants) <= BESIDE
+    keys = task.keys if verbose else task.keys[: KEYS if beside else 2 * KEYS]
+    labels = [short(row.label) for row in task.variants]
+    texts = {key: side_by_side([row.settings[key] for row in task.variants]) for key in keys}
+    said = [f"{k} {' | '.join(texts[k]) if beside else by_value(texts[k], labels)}" for k in keys]
+    head = "differ, in this order" if beside else "differ"
     if verbose:
-        return _listed("differ, in this order", said, verbose)
-    left = len(task.keys) - len(keys)
-    more = f"; {plural(left, 'more key')}" if left > 0 else ""
-    return ["differ, in this order: " + "; ".join(said) + more]
+        return _listed(head, said, verbose)
+    more = f"; also {others(task.keys, len(keys))}" if len(task.keys) > len(keys) else ""
+    return [f"{head}: " + "; ".join(said) + more]
+
+
+def others(keys: Sequence[str], after: int) -> str:
+    """The keys that are not shown, by name; of many the first."""
+    left = keys[after:]
+    return ", ".join(left[:KEYS]) + (f" and {plural(len(left) - KEYS, 'more key')}" if len(left) > KEYS else "")
 
 
 def side_by_side(values: Sequence[Any]) -> list[str]:

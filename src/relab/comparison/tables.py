@@ -9,7 +9,18 @@ from collections.abc import Sequence
 from relab.base.documents import Document
 from relab.comparison.build import Result
 from relab.comparison.numbers import LEAST
-from relab.comparison.render import KEYS, UNITS, clean, has_interval, mean_text, median, share, side_by_side, step_text
+from relab.comparison.render import (
+    KEYS,
+    UNITS,
+    clean,
+    has_interval,
+    mean_text,
+    median,
+    others,
+    share,
+    side_by_side,
+    step_text,
+)
 from relab.comparison.task import Task
 from relab.runs.naming import key_name
 
@@ -35,6 +46,7 @@ def caption(task: Task) -> str:
     where = step_text(task)
     declared = [p for p in task.pairs if p.declared]
     said = " ".join(p.answer.text for p in declared) or "Exploratory: no comparison was declared beforehand."
+    said += f" Not in the table, but different: {others(task.keys, KEYS)}." if len(task.keys) > KEYS else ""
     return f"{task.env}, {task.measure.words}{where}; mean over seeds, t interval widened for skewness.{few} {said}"
 
 

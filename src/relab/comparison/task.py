@@ -109,10 +109,15 @@ def metric_of(groups: Sequence[Group], requested: str | None) -> str:
         return only
     sampled = judged == {"eval/return_sampled"}
     first = sorted(RETURNS, key=lambda name: name != "eval/return_sampled") if sampled else RETURNS
-    have = {name: sum(any(numbers.column_of(r, name) for r in g.runs) for g in groups) for name in first}
+    have = {name: sum(_most_have(group, name) for group in groups) for name in first}
     half = [name for name in first if have[name] >= max(2, len(groups) / 2)]
     some = half or [name for name in first if have[name] == max(have.values()) > 0]
     return next(iter(some), next((run.verdict.metric for run in runs if run.verdict.metric), ""))
+
+
+def _most_have(group: Group, metric: str) -> bool:
+    """Whether a comparison by this metric leaves out fewer of a group's runs than it takes."""
+    return 2 * sum(numbers.column_of(run, metric) is not None for run in group.runs) > len(group.runs)
 
 
 def find_column(run: Run, metric: str) -> str | None:

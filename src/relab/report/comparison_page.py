@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from relab.comparison import render, tables
+from relab.comparison import render, standing, tables
 from relab.comparison.build import Result
 from relab.report import words
 from relab.report.first import colour_places
@@ -13,7 +13,8 @@ from relab.report.pictures import of_task, over_tasks
 from relab.runs.grouping import Group
 from relab.runs.naming import task_names
 
-SAID_ELSEWHERE = ("declared", "differ, in this order")  # by the caption; by the table of config keys
+SENTENCES = 2  # on the first screen
+SAID_ELSEWHERE = ("declared", "differ:", "differ, in this order:")  # by the caption; by the table of config keys
 
 
 def sections(result: Result, groups: Sequence[Group] = ()) -> list[Section]:
@@ -21,6 +22,7 @@ def sections(result: Result, groups: Sequence[Group] = ()) -> list[Section]:
     parts = []
     colours = colour_places(groups)
     places = {id(run): colours[id(group)] for group in groups for run in group.runs}
+    places |= {id(copy): places[id(run)] for copy, run in result.copies if id(run) in places}
     for task in result.tasks:
         head, rows = _without_empty(*tables.cells(task))
         whole = render.joined(render.details(task))
@@ -33,6 +35,18 @@ def sections(result: Result, groups: Sequence[Group] = ()) -> list[Section]:
         compared = table(_named(head, names), [_named(row, names) for row in rows], _named([caption], names)[0])
         parts.append(section("Comparison", _named(lines, names), [compared], figures=drawn))
     return [*parts, *_over_tasks(result, parts)]
+
+
+def standing_of(result: Result) -> tuple[str, str]:
+    """Which config is better, in a sentence, and what its numbers are; of several tasks the first two."""
+    said = []
+    for task in result.tasks:
+        text = standing.sentence(task, task_names([arm.label for arm in task.arms], task.env))
+        if text:
+            detail = words.in_text(standing.detail(task))
+            said.append((f"{task.env}: {text}" if len(result.tasks) > 1 else text, detail))
+    more = f" {len(said) - SENTENCES} more comparisons below." if len(said) > SENTENCES else ""
+    return " ".join(text for text, _ in said[:SENTENCES]) + more, said[0][1] if len(said) == 1 else ""
 
 
 def _over_tasks(result: Result, parts: list[Section]) -> list[Section]:

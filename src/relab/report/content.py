@@ -43,7 +43,8 @@ def content(
     swept = [folder for folder in folders if sweep_page.build(folder)]  # its page compares the trials, and apart from
     if len(groups) > 1 and not swept:  # the seeds that chose the winner those that did not
         compared = build.compare(runs.runs, Options(), declared.below(folders, runs.runs), runs.origins)
-        facts = replace(facts, more=comparison_page.sections(compared, groups))
+        more, standing = comparison_page.sections(compared, groups), comparison_page.standing_of(compared)
+        facts = replace(facts, more=more, standing=standing)
     return replace(facts, groups=groups)
 
 

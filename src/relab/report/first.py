@@ -44,7 +44,13 @@ class First:
     cause: str
 
 
-def first(path: Path, groups: list[Group], findings: list[Finding], reference: History | None = None) -> First:
+def first(
+    path: Path,
+    groups: list[Group],
+    findings: list[Finding],
+    reference: History | None = None,
+    standing: tuple[str, str] = ("", ""),
+) -> First:
     answer, swept = answers(path), sweep_page.build(path)
     task, about, causes = task_of(groups), about_of(path, groups), _causes(groups, findings).strip()
     if answer:
@@ -57,7 +63,7 @@ def first(path: Path, groups: list[Group], findings: list[Finding], reference: H
         said = FRESH.sub(r"\1 on \2 fresh seeds.", said)  # the winner's table has the seeds that chose it
         return First(task, about, question, words.in_text(said), words.in_text(" ".join(rest)), "")
     if len(groups) > 1:
-        return First(task, about, "", _briefly(groups), "", causes)
+        return First(task, about, "", f"{standing[0]} {_briefly(groups)}".strip(), standing[1], causes)
     cause = likely_cause(groups[0], findings, reference)  # the lead finding stands on the page as the first of them
     said = INTERVAL.sub("", _so_far(groups[0]))
     return First(task, about, "", f"{said}.", "", f"Likely cause: {cause}." if cause else "")
@@ -137,15 +143,17 @@ def about_of(path: Path, groups: list[Group]) -> str:
 # ---- The sentence with all that belongs to it, for a terminal and a log
 
 
-def headline(path: Path, groups: list[Group], findings: list[Finding], reference: History | None = None) -> str:
-    """The experiment's answer where there is one, else one sentence per group; then the likely cause."""
+def headline(
+    path: Path, groups: list[Group], findings: list[Finding], reference: History | None = None, standing: str = ""
+) -> str:
+    """The experiment's answer where there is one, else who is better and a sentence per group; then the cause."""
     answer = experiment_answer(path)
     if len(groups) == 1 and not answer:
         said = _so_far(groups[0])
         cause = cause_of(groups[0], findings, reference)
         return f"{said}; {cause}." if cause else f"{said}."
     swept = None if answer else sweep_page.build(path)
-    return swept.text if swept else (answer or _each_group(groups)) + _causes(groups, findings)
+    return swept.text if swept else (answer or f"{standing} {_each_group(groups)}".strip()) + _causes(groups, findings)
 
 
 def _so_far(group: Group) -> str:

@@ -30,6 +30,7 @@ class Facts:
     proposal: str = ""
     groups: list[Group] | None = None  # spares reading the runs again
     more: Sequence[Section] = ()  # sections that somebody else has made, e.g. of a comparison
+    standing: tuple[str, str] = ("", "")  # which config is better, in a sentence, and what its numbers are
 
 
 @dataclass(frozen=True)

@@ -27,6 +27,7 @@ from relab.report.parts import NO_METRIC, ConfigChanges, GroupOutcome
 from relab.report.pictures import Picture
 from relab.report.sweep_page import SweepPage
 from relab.report.tables import try_text
+from relab.runs import naming
 from relab.runs.naming import task_names
 
 TEMPLATES = Path(__file__).parent / "templates"
@@ -35,7 +36,7 @@ MAPS = (600, 380)  # width of a sweep's figures on wide and on narrow pages
 TIMELINE = (1200, 380)
 SIZES = {"wide": (760, 300), "narrow": (380, 270), "panel": (600, 320)}
 CALM = 1  # findings up to which the right column has room for the other cards
-CONFIGS = 4  # columns of the settings' card: the key and three configs; more would be cut
+CONFIGS, KEYS = 4, 4  # columns of the settings' card (the key and three configs) and its rows; more would be cut
 CODE = re.compile(r"`((?! )[\w .,:;=/()+-]+)(?<! )`")  # a name or a command in a text; with other signs it stays text
 SLIM = 42  # letters of a table's widest row that fit beside each other on a telephone
 THUMBS = 4  # small figures below the curve, where those cards leave room
@@ -158,11 +159,12 @@ def outcome_dots(outcomes: list[GroupOutcome], places: list[int]) -> list[Markup
             for place, o in zip(places, outcomes, strict=True)]  # fmt: skip
 
 
-def rows_of(config: ConfigChanges) -> list[list[str]]:
-    """As much of the table as a card has room for: the keys in which the configs differ that it shows."""
-    rows = [row[:CONFIGS] for row in config.rows]
-    cut = len(config.head) > CONFIGS
-    return ([row for row in rows if len(set(row[1:])) > 1] or rows if cut else rows)[:4]
+def card_of(config: ConfigChanges) -> ConfigChanges:
+    """As much of the table as a card has room for: beside each other for few configs, else who has another value."""
+    if len(config.head) <= CONFIGS:
+        return replace(config, rows=config.rows[:KEYS])
+    rows = [[row[0], naming.by_value(row[1:], config.head[1:])] for row in config.rows[: 2 * KEYS]]
+    return replace(config, head=["key", "value"], rows=rows)
 
 
 def small(figure: CurveFigure | Picture | drawings.Drawing) -> Markup:
@@ -220,7 +222,7 @@ def _environment(kind: str) -> Environment:
         "small": small,
         "word": words.metric,
         "slim": slim,
-        "rows_of": rows_of,
+        "card_of": card_of,
     }
     environment.globals |= {**helpers, "columns": CONFIGS}
     environment.filters["code"] = coded

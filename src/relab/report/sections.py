@@ -61,7 +61,7 @@ def build(
     """Everything a report says about the runs at or below `path`, safe to share unless `full`. Nothing is written."""
     groups = grouping.load(path, now, hints) if facts.groups is None else facts.groups
     named = named_run(against) if against is not None else None
-    raw = page(Path(path), groups, examined(facts, groups), named, full)
+    raw = page(Path(path), groups, examined(facts, groups), named, full, facts.standing)
     raw = replace(raw, sections=[*facts.more, *raw.sections])
     runs = [run for group in groups for run in group.runs]
     hosts = {str(m["host"]) for r in runs if isinstance(m := r.history.meta.get("machine"), dict) and m.get("host")}
@@ -84,7 +84,14 @@ def examined(facts: Facts, groups: list[Group]) -> PageHealth:
     )
 
 
-def page(path: Path, groups: list[Group], examined: PageHealth, named: Run | None, full: bool) -> Page:
+def page(
+    path: Path,
+    groups: list[Group],
+    examined: PageHealth,
+    named: Run | None,
+    full: bool,
+    standing: tuple[str, str] = ("", ""),
+) -> Page:
     """The same before it is made safe to share; `named` is the run the user wants it held against."""
     findings, against = [each.finding for each in examined.fired], named.history if named else None
     folded = tables.sections(groups, examined, full)
@@ -92,8 +99,8 @@ def page(path: Path, groups: list[Group], examined: PageHealth, named: Run | Non
     first_of_rules = top(examined.fired, groups)
     return Page(
         title=about_of(path, groups),
-        first=first(path, groups, findings, against),
-        sentence=headline(path, groups, findings, against),
+        first=first(path, groups, findings, against, standing),
+        sentence=headline(path, groups, findings, against, standing[0]),
         sweep=swept,
         replication=replication_page.build(path),
         curve=curve(groups, "", findings, named or parent_run(groups), "reference" if named else "parent"),

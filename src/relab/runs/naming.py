@@ -210,6 +210,25 @@ def _nearest(rows: Sequence[Sequence[str]]) -> list[tuple[int, int]]:
     return [pair for pair, n in apart.items() if n == least > 0]
 
 
+def by_value(texts: Sequence[str], names: Sequence[str]) -> str:
+    """What several configs have of one key: the value of most of them first, then who has another.
+
+    >>> by_value(["0.1", "0.1", "0.3", "0.1"], "abcd"), by_value(["1", "2", "2", "3"], "abcd")
+    ('0.1, but 0.3 in c', '1 in a; 2 in b, c; 3 in d')
+    """
+    holders: dict[str, list[str]] = {}
+    for text, name in zip(texts, names):
+        holders.setdefault(text, []).append(name)
+    most = max(holders, key=lambda text: len(holders[text]))
+    usual = most if 2 * len(holders[most]) > len(texts) else None
+    said = [f"{text} in {_some(those)}" for text, those in holders.items() if text != usual]
+    return "; ".join(said) if usual is None else f"{usual}, but {', '.join(said)}" if said else usual
+
+
+def _some(names: Sequence[str], most: int = 4) -> str:
+    return ", ".join(names) if len(names) <= most else f"{', '.join(names[: most - 1])} and {len(names) - most + 1} more"
+
+
 def shown(value: Any) -> str:
     if isinstance(value, float) and value.is_integer() and abs(value) < 1e15:
         return str(int(value))  # 1.0 and 1 are one value, and have one name

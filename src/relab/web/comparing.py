@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from relab.base.documents import Document
-from relab.comparison import build, declared, render, tables
+from relab.comparison import build, declared, render, standing, tables
 from relab.comparison.build import Result
 from relab.comparison.task import Options, Task
 from relab.formats.read.source import Source
@@ -30,6 +30,7 @@ def compared(root: str, sources: Sequence[Source], places: Sequence[int], option
     runs = [grouping.of_loaded(each, each.name) for each in read.runs]
     by_run = {id(run): colour[str(each.source.path), each.source.key] for run, each in zip(runs, read.runs)}
     result = build.compare(runs, replace(options, named=True), declared.of_runs(runs))
+    by_run |= {id(copy): by_run[id(run)] for copy, run in result.copies}
     result.unread = [f"{source.name}: {why}" for source, why in read.broken]
     return {
         "tasks": [_task(task, result, by_run) for task in result.tasks],
@@ -50,7 +51,7 @@ def _task(task: Task, result: Result, places: dict[int, int]) -> Document:
     return {
         "env": task.env, "head": [word.replace(code, name) for word in head], "rows": rows,
         "caption": f"{name}{render.step_text(task)}; mean over seeds, t interval widened for skewness",
-        "sentence": sentence(short), "detail": detail(task),
+        "sentence": sentence(task), "detail": detail(task),
         "lines": [line for line in details if not line.startswith(EXPLORED)],
         "explored": [line.removeprefix(EXPLORED) for line in details if line.startswith(EXPLORED)],
         "notes": list(dict.fromkeys(task.notes)),
@@ -71,24 +72,19 @@ def named(task: Task) -> Task:
 
 
 def sentence(task: Task) -> str:
-    """The first thing to read: the answer of what was declared; else who stands first, and that nothing was tested."""
+    """The first thing to read: the answer of what was declared; else who is better, or that one cannot tell yet."""
+    names = naming.task_names([row.label for row in task.variants], task.env)
     answers = [shortened(words.in_text(pair.answer.text))[0] for pair in task.pairs if pair.declared]
     if answers:
         return " ".join(answers)
-    best, least = task.variants[0], build.numbers.LEAST
-    few = [row.label for row in task.variants if row.mean.n < least]
-    if best.label in few or len(few) == len(task.variants) - 1:
-        limit = f"{best.label if best.label in few else 'every other'} has under five seeds, so nothing is settled"
-    else:
-        some = f"; {', '.join(few[:2])}{' and others' if len(few) > 2 else ''}: under five seeds" if few else ""
-        limit = f"not declared beforehand, so exploratory{some}"
-    return f"{best.label} stands first: {render.mean_text(task, best)} ({limit})."
+    best = task.variants[0]
+    return standing.sentence(task, names) or f"{names[best.label]}: {render.mean_text(task, best)}."
 
 
 def detail(task: Task) -> str:
     """What the numbers of the sentence are, and how sure."""
     parts = [shortened(words.in_text(pair.answer.text))[1] for pair in task.pairs if pair.declared]
-    return "; ".join(dict.fromkeys(part for part in parts if part))
+    return "; ".join(dict.fromkeys(part for part in parts if part)) or words.in_text(standing.detail(task))
 
 
 def _over_all(result: Result, places: dict[int, int]) -> Document | None:

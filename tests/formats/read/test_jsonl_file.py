@@ -114,3 +114,53 @@ def test_a_number_beyond_every_double_is_infinite_and_its_row_stays(tmp_path):
     assert run.history.columns["return/mean"].values.tolist() == [1.0, math.inf]
     assert run.history.columns["foreign/loss"].values.tolist() == [3, 2, 1]
     assert run.history.problems == []
+
+
+ROWS = [{"step": i, "return": 10.0 * i, "entropy": 0.5} for i in range(1, 6)]
+LR = {"algo": {"lr": 3e-4}, "seed": 4}
+FIRST_LINES = [
+    ({"config": {"lr": 3e-4, "seed": 4}}, LR),
+    ({"step": 0, "config": {"lr": 3e-4, "seed": 4}}, LR),
+    ({"type": "config", "lr": 3e-4, "seed": 4, "time": "12:00"}, LR),
+    ({"type": "config", "data": {"learning_rate": 3e-4, "seed": 4}}, LR),
+    ({"event": "start", "hparams": {"lr": 3e-4}, "seed": 4}, LR),
+    ({"_config": {"lr": 3e-4, "seed": 4}}, LR),
+    ({"params": {"lr": 3e-4, "seed": 4}}, LR),
+    ({"lr": 3e-4, "seed": 4}, LR),
+    ({"lr": 3e-4, "steps": 9, "env": "A-v1"},
+     {"algo": {"lr": 3e-4}, "foreign": {"steps": 9}, "env": {"name": "A-v1"}}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("line", "config"), FIRST_LINES)
+def test_settings_in_the_first_line_are_the_runs_settings(tmp_path, line, config):
+    history = read(tmp_path, [line, *ROWS])
+    assert history.config == config
+    assert history.problems == []
+    assert history.column("return/mean").steps.tolist() == [1, 2, 3, 4, 5]
+    assert set(history.columns) == {"return/mean", "policy/entropy"}
+
+
+def test_files_beside_each_other_are_logs_although_their_first_lines_hold_settings_alone(tmp_path):
+    for name in ("a.jsonl", "b.jsonl"):
+        (tmp_path / name).write_text("\n".join(json.dumps(row) for row in ({"config": {"depth": 2}}, *ROWS)))
+    assert [run.history.config for run in find.load_all(tmp_path).runs] == [{"foreign": {"depth": 2}}] * 2
+
+
+@pytest.mark.parametrize("line", [{"loss": 2.0}, {"return": 5.0, "seed": 1}, {"event": "start", "pid": 7}])
+def test_a_first_line_of_numbers_without_a_step_is_no_config(tmp_path, line):
+    history = read(tmp_path, [line, *ROWS])
+    assert "foreign" not in history.config
+    assert "algo" not in history.config
+    assert any("without an integer step" in problem.message for problem in history.problems)
+
+
+def test_what_the_log_says_counts_more_than_a_config_file_beside_it_and_nothing_else_of_the_file_is_lost(tmp_path):
+    (tmp_path / "config.json").write_text('{"learning_rate": 1.0, "gamma": 0.9}')
+    history = read(tmp_path, [{"config": {"lr": 3e-4}}, *ROWS])
+    assert history.config == {"algo": {"lr": 3e-4, "gamma": 0.9}}
+
+
+def test_settings_that_are_nested_too_deeply_are_left_alone(tmp_path):
+    deep = '{"config": ' + '{"a": ' * 990 + "1" + "}" * 991
+    assert read(tmp_path, [deep, *ROWS]).column("return/mean").steps.tolist() == [1, 2, 3, 4, 5]

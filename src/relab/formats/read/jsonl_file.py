@@ -13,7 +13,7 @@ import numpy as np
 from relab.base import limits
 from relab.base.documents import Document
 from relab.base.jsonl import MAX_PROBLEMS, Problem, loads, revive, shorten
-from relab.formats.read import common, table, tabular
+from relab.formats.read import common, first_lines, table, tabular
 from relab.formats.read.run_lists import names_a_folder
 from relab.formats.read.source import Listing, Source
 from relab.formats.read.table import KEYS, Packed, Table, join, pack
@@ -56,9 +56,10 @@ def _head(listing: Listing, name: str) -> bytes:
 
 
 def _first(data: bytes) -> Document:
-    for line in data.removeprefix(codecs.BOM_UTF8).split(b"\n")[:20]:
-        row = decode(line)
-        flat = dict(flatten(row or {}))
+    """The first row with a number, flat; a file that has settings alone so far is known by them."""
+    rows = [(row, 0) for line in data.removeprefix(codecs.BOM_UTF8).split(b"\n")[:20] if (row := decode(line))]
+    for row, _ in (*first_lines.taken_out(rows)[1], *rows):
+        flat = dict(flatten(row))
         if any(isinstance(value, (int, float)) for value in flat.values()):
             return flat
     return {}
@@ -108,20 +109,34 @@ def parse(data: bytes | Iterable[bytes], file: str, drop: Sequence[str] = ()) ->
     """The rows of a file that is given whole, or in blocks; `drop` names parts of a row that are no metrics."""
     parsed, parts = Table(file, lines=array("q")), Parts()
     problems: list[Problem] = []
-    for line in limits.split(_plain([data] if isinstance(data, bytes) else data)):
-        row = decode(line.data) if line.data else None
-        if row is not None:
-            append(parsed, parts, {key: value for key, value in row.items() if key not in drop}, line.number)
-            if parsed.is_full(len(parsed.lines), len(parsed.cells), line.number):
-                break
-        elif line.data is None or line.data.strip():
-            problems.append(Problem(file, line.number, _what(line)))
-            if len(problems) > 10 * MAX_PROBLEMS and not parsed.lines:
-                problems.append(Problem(file, line.number, "no line so far is a JSON object; the rest was not read"))
-                break
+    every = ((_without(row, drop), line) for row, line in _rows(data, file, problems))
+    parsed.settings, rows = first_lines.taken_out(every)
+    for row, line in rows:
+        append(parsed, parts, row, line)
+        if parsed.is_full(len(parsed.lines), len(parsed.cells), line):
+            break
     parts.finish(parsed)
     parsed.problems += shorten(problems, file) if len(problems) > MAX_PROBLEMS else problems
     return parsed
+
+
+def _without(row: Document, drop: Sequence[str]) -> Document:
+    return {key: value for key, value in row.items() if key not in drop}
+
+
+def _rows(data: bytes | Iterable[bytes], file: str, problems: list[Problem]) -> Iterator[tuple[Document, int]]:
+    """Each object with its line; what is none is added to the problems."""
+    readable = False
+    for line in limits.split(_plain([data] if isinstance(data, bytes) else data)):
+        row = decode(line.data) if line.data else None
+        if row is not None:
+            readable = True
+            yield row, line.number
+        elif line.data is None or line.data.strip():
+            problems.append(Problem(file, line.number, _what(line)))
+            if len(problems) > 10 * MAX_PROBLEMS and not readable:
+                problems.append(Problem(file, line.number, "no line so far is a JSON object; the rest was not read"))
+                break
 
 
 def _plain(blocks: Iterable[bytes]) -> Iterator[bytes]:

@@ -125,6 +125,7 @@ class Table:
     cells: dict[str, Any] = field(default_factory=dict)  # lists of cells, or Packed
     lines: Sequence[int] = field(default_factory=lambda: array("q"))  # of each row, from 1
     problems: list[Problem] = field(default_factory=list)
+    settings: Settings = field(default_factory=dict)  # flat: what lines before the first row say of the run
 
     @property
     def names(self) -> list[str]:
@@ -141,10 +142,10 @@ class Table:
     def rows(self, at: Sequence[int]) -> Table:
         """The same file, fewer rows; what was wrong with the file stays with it."""
         if len(at) == len(self.lines):  # all of them, in order: nothing is copied
-            return Table(self.file, self.cells, self.lines, list(self.problems))
+            return Table(self.file, self.cells, self.lines, list(self.problems), self.settings)
         cells = {name: column[np.asarray(at)] if isinstance(column, (Packed, Coded)) else [column[i] for i in at]
                  for name, column in self.cells.items()}  # fmt: skip
-        return Table(self.file, cells, array("q", (self.lines[i] for i in at)), list(self.problems))
+        return Table(self.file, cells, array("q", (self.lines[i] for i in at)), list(self.problems), self.settings)
 
 
 @dataclass(frozen=True)

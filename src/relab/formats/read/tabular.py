@@ -17,10 +17,12 @@ from pathlib import Path
 
 from relab.base import limits
 from relab.base.contexts import holding
+from relab.base.documents import Settings
 from relab.base.jsonl import Problem
 from relab.formats.read import settings_files, table
 from relab.formats.read.source import Listing, Source, start
 from relab.formats.read.table import Table
+from relab.logger import known_settings
 from relab.record.history import History
 
 MAX_BYTES = limits.ROWS
@@ -71,15 +73,24 @@ def _in_file(place: Path, path: Path, load: Load) -> list[Source]:
 def read(source: Source, load: Load) -> History:
     history = start(source)
     facts: dict[str, object] = {}
+    own: Settings = {}
     for path in source.files:
         cells = load(path)
         rows = table.split(cells).get(source.key, []) if source.key else range(len(cells.lines))
         mine = cells.rows(rows)
         facts |= table.facts(mine)
+        own |= cells.settings
         judging = len(source.files) > 1 and path.stem.lower() in JUDGING
         table.fill(history, mine, prefix="eval/" if judging else "")
-    settings_files.use(history, source, settings_files.beside(history, source), facts)
+    settings_files.use(history, source, _joined(settings_files.beside(history, source), own), facts)
     return history
+
+
+def _joined(beside: Settings, own: Settings) -> Settings:
+    """Settings of a file beside the log and of the log itself, which counts more where both say the same."""
+    ours = set(known_settings(own).values())
+    again = {key for key, meant in known_settings(beside).items() if meant in ours}
+    return {key: value for key, value in beside.items() if key not in again} | own
 
 
 def load(path: Path, parse: Parse) -> Table:

@@ -1,0 +1,82 @@
+"""Which variant is better, by how much, or can one not tell yet? In one sentence, the first of a page."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+from relab.base.text import number
+from relab.comparison import pairs
+from relab.comparison.answer import Answer
+from relab.comparison.numbers import LEAST
+from relab.comparison.render import has_interval, step_text
+from relab.comparison.task import Task
+from relab.comparison.variant import Variant
+from relab.comparison.wording import seeds_words
+
+NAMED = 3  # variants by name; of more their number
+
+
+def sentence(task: Task, names: Mapping[str, str] | None = None) -> str:
+    """Who is better than whom, at a level corrected for the number of comparisons; empty where nothing is compared."""
+    rows = [row for row in task.variants if math.isfinite(row.mean.mid) and row.mean.n]
+    if len(rows) < 2:
+        return ""
+    label = {row.label: (names or {}).get(row.label, row.label) for row in task.variants}
+    if task.at_ceiling:
+        return f"{_all(rows, label)} cannot be told apart: all end at the ceiling ({number(task.ceiling)})."
+    outcomes = {row.label: task.outcomes[row.label] for row in rows}
+    others = pairs.against_first(outcomes, task.measure, 0.0)
+    return _two(rows, others[0], label) if len(rows) == 2 else _many(rows, others, label)
+
+
+def detail(task: Task) -> str:
+    """What the numbers of the sentence are."""
+    level = "95 % intervals over seeds; " if has_interval(task) else ""
+    return f"{task.measure.words}{step_text(task)}; {level}exploratory: no comparison was declared beforehand"
+
+
+def _two(rows: Sequence[Variant], answer: Answer, label: Mapping[str, str]) -> str:
+    first, second = (label[row.label] for row in rows)
+    n = f"{rows[0].mean.n} and {rows[1].mean.n} seeds"
+    if is_clear(answer):
+        return f"{first} is better than {second} by {_by(answer)} ({n})."
+    head = f"Cannot tell yet whether {first} or {second} is better: "
+    if min(row.mean.n for row in rows) < LEAST:
+        ends = f"{first} ends at {number(rows[0].mean.mid)}, {second} at {number(rows[1].mean.mid)}"
+        return f"{head}{ends}, but {n} are too few ({LEAST} each are the least)."
+    more = f"; {seeds_words(answer.seeds_needed)}" if answer.seeds_needed else ""
+    return f"{head}{first} leads by {_by(answer)} ({n}{more})."
+
+
+def _many(rows: Sequence[Variant], others: Sequence[Answer], label: Mapping[str, str]) -> str:
+    """The first against all others; those that it cannot be told from are named."""
+    first, rest = label[rows[0].label], rows[1:]
+    open_ones = [row for row, answer in zip(rest, others) if not is_clear(answer)]
+    nearest = f"{label[rest[0].label]} by {_by(others[0])}"
+    if not open_ones:
+        return f"{first} is better than the {len(rest)} others: ahead of the next, {nearest}."
+    few = min(row.mean.n for row in rows) < LEAST
+    why = f" (no verdict under {LEAST} seeds)" if few else ""
+    if len(open_ones) == len(rest):
+        return f"Cannot tell yet which of the {len(rows)} is better: {first} ends highest, ahead of {nearest}{why}."
+    return f"{first} ends highest, but cannot be told from {_all(open_ones, label)} yet: ahead of {nearest}{why}."
+
+
+def is_clear(answer: Answer) -> bool:
+    """Whether the other one is told from the first."""
+    return min(answer.n) >= LEAST and answer.high < 0
+
+
+def _by(answer: Answer) -> str:
+    """How far the first is ahead; an answer is about the other one."""
+    if not (math.isfinite(answer.low) and math.isfinite(answer.high)):
+        return number(-answer.delta)
+    return f"{number(-answer.delta)} [{number(-answer.high)}, {number(-answer.low)}]"
+
+
+def _all(rows: Sequence[Variant], label: Mapping[str, str]) -> str:
+    if len(rows) > NAMED:
+        return f"{len(rows)} others" if len(rows) < len(label) else f"All {len(rows)} configs"
+    *some, last = (label[row.label] for row in rows)
+    return f"{', '.join(some)} and {last}" if some else last
