@@ -15,6 +15,7 @@ from relab.base.documents import Document
 from relab.base.enclosed import inside
 from relab.base.errors import UserError
 from relab.base.jsonl import RecordError, read_json
+from relab.base.places import address
 from relab.config.base import require
 from relab.notebook import log
 from relab.notebook.log import Logged
@@ -67,7 +68,8 @@ def page(request: Request) -> Response:
     except (UserError, OSError) as error:
         entries, problem = [], str(error)
     return benches.html(request, "notebook.html", q=words, logs=[path.name for path in logs], entries=entries[:SHOWN],
-                        left=max(len(entries) - SHOWN, 0), problem=problem, experiments=experiments(bench))  # fmt: skip
+                        left=max(len(entries) - SHOWN, 0), problem=problem, into=address(bench.root / "LOG.md"),
+                        experiments=experiments(bench))  # fmt: skip
 
 
 def logs_of(root: Path) -> list[Path]:

@@ -137,13 +137,18 @@
         scales: { x: { time: false, range: () => [view.from ?? span[0], view.to ?? (span[1] > span[0] ? span[1] : span[0] + 1)] }, y: { distr: log ? 3 : 1, range: (u, low, high) => (log ? this.decades(low, high) : this.reach(low, high)) } },
         axes: [
           { stroke: ink, grid: { stroke: rule, width: 1 }, ticks: { stroke: rule }, values: (u, splits) => (time ? splits.map((v) => (v === null ? "" : clock(v))) : ticks(splits)), label: lead ? data.axis : undefined, labelSize: 20, labelGap: 0, size: 28, font: "11px system-ui", labelFont: "12px system-ui" },
-          { stroke: ink, grid: { stroke: rule, width: 1 }, ticks: { stroke: rule }, splits: log ? (u) => this.powers(u.scales.y.min, u.scales.y.max) : undefined, filter: log ? (u, splits) => splits : undefined, values: (u, splits) => ticks(splits), size: 52, font: "11px system-ui" },
+          { stroke: ink, grid: { stroke: rule, width: 1 }, ticks: { stroke: rule }, splits: log ? (u) => this.powers(u.scales.y.min, u.scales.y.max) : undefined, filter: log ? (u, splits) => splits : undefined, values: (u, splits) => ticks(splits), size: (u, texts) => this.beside(texts), font: "11px system-ui" },
         ],
         hooks: { draw: [(u) => this.over(u)], setSelect: [(u) => this.zoom(u)], setCursor: [(u) => this.tip(u)], ready: [(u) => this.wheel(u)] },
       };
       this.plot = new uPlot(options, rows, plot);
       this.caption();
       this.keys();
+    }
+
+    beside(texts) {  // as wide as the longest number that stands there, and no narrower than the charts around it
+      pen.font = "11px system-ui";
+      return Math.max(52, ...(texts || []).map((text) => Math.ceil(pen.measureText(text).width) + 18));
     }
 
     reach(low, high) {
