@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import random
+import shutil
 import threading
 import time
 from collections.abc import Iterator
@@ -23,6 +24,7 @@ from relab.base.jsonl import encode
 from relab.stats import mean_over_seeds
 from relab.web import guard, serving
 from web.conftest import VALUES, two_configs
+from where import histories
 
 pytestmark = pytest.mark.skipif(not CHROMIUM, reason="needs chromium (apt install chromium), which is not here")
 KL = "relab.charts.find(c => c.figure.dataset.metric === 'policy/kl')"
@@ -201,6 +203,27 @@ def test_a_comparison_says_since_when_and_why_on_its_page(site: Site, browser: B
     page.run("relab.finding({ number: 0 })")
     assert page.run("['#f0', '.rest'].map(each => document.querySelector(each).open)") == [True, True]
     assert page.errors == []
+
+
+def test_a_proposal_is_refused_beside_its_field_approved_and_taken_back(tmp_path: Path, browser: Browser) -> None:
+    shutil.copytree(histories() / "faulty" / "diverged", tmp_path / "runs" / "diverged")
+    site, page = Site(tmp_path), browser.page()
+    try:
+        page.open(f"{site.address}/notebook", "document.querySelector('.proposal')")
+        page.run("document.querySelector('.proposal input').value = '-1'")
+        page.run("document.querySelector('[data-do=approve]').click()")
+        page.wait("document.querySelector('.proposal .problem')?.textContent.includes('0 < `lr` must hold')")
+        assert page.run("document.activeElement.value") == "-1", "what is wrong stays, to be mended"
+        page.run("document.querySelector('.proposal input').value = '0.002'")
+        page.run("document.querySelector('[data-do=approve]').click()")
+        page.wait("document.querySelector('.decided')?.textContent.includes('→ 0.002')")
+        assert [*tmp_path.rglob("next_config.yaml")]
+        page.run("document.querySelector('#toast button').click()")
+        page.wait("document.querySelector('.proposal')")
+        assert not [*tmp_path.rglob("next_config.yaml")]
+        assert not [each for each in page.errors if "400" not in each]
+    finally:
+        site.close()
 
 
 @pytest.mark.slow

@@ -150,9 +150,15 @@ def approve(bench: Bench, body: Document) -> str:
     queue = str(bench.queue) if body.get("queue") is True else None
     wanted = str(body.get("id") or "")
     answer = bench.desk.ask(advising.approve, str(bench.root), _sources(bench), wanted, edits, queue)
-    title, text = answer.result()
-    _decide(bench, Decision(wanted, remembered.APPROVED, title, text, now()))
-    return str(text)
+    done: advising.Approved = answer.result()
+    _decide(bench, Decision(wanted, remembered.APPROVED, done.title, done.text, now()))
+
+    def back() -> None:
+        advising.take_back(done, str(bench.queue))
+        _forget(bench, wanted)
+
+    bench.undo.did(f"approved {done.title}", back)
+    return done.text
 
 
 def refuse(bench: Bench, body: Document) -> str:
@@ -160,15 +166,15 @@ def refuse(bench: Bench, body: Document) -> str:
     wanted = str(body.get("id") or "")[:40]
     require(bool(wanted), "which proposal?")
     title = bench.desk.ask(advising.title, str(bench.root), _sources(bench), wanted).result()
-    _decide(bench, Decision(wanted, remembered.REJECTED, title, "it is not proposed again", now()))
-
-    def back() -> None:
-        kept = remembered.read(bench.root)
-        kept.decisions = kept.without(wanted)
-        remembered.write(bench.root, kept)
-
-    bench.undo.did("rejected a proposal", back)
+    _decide(bench, Decision(wanted, remembered.REJECTED, title, "no longer shown as waiting", now()))
+    bench.undo.did(f"rejected {title}", lambda: _forget(bench, wanted))
     return f"rejected: {title}"
+
+
+def _forget(bench: Bench, wanted: str) -> None:
+    kept = remembered.read(bench.root)
+    kept.decisions = kept.without(wanted)
+    remembered.write(bench.root, kept)
 
 
 def _decide(bench: Bench, decision: Decision) -> None:
