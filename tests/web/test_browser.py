@@ -23,7 +23,7 @@ from browser import CHROMIUM, Browser, Page
 from relab.base.jsonl import encode
 from relab.stats import mean_over_seeds
 from relab.web import guard, serving
-from web.conftest import VALUES, two_configs
+from web.conftest import VALUES, Inline, two_configs
 from where import histories
 
 pytestmark = pytest.mark.skipif(not CHROMIUM, reason="needs chromium (apt install chromium), which is not here")
@@ -33,7 +33,7 @@ KL = "relab.charts.find(c => c.figure.dataset.metric === 'policy/kl')"
 class Site:
     """A dashboard at a socket of this machine, in a thread."""
 
-    def __init__(self, root: Path):
+    def __init__(self, root: Path, inline: bool = False):
         import uvicorn
 
         from relab.web.app import made
@@ -44,6 +44,8 @@ class Site:
         config = uvicorn.Config(self.app, log_level="error", lifespan="on", ws="none", timeout_graceful_shutdown=1)
         self.server = uvicorn.Server(config)
         self.bench = self.app.app.state.bench  # type: ignore[attr-defined]
+        if inline:  # no process of its own examines, which takes seconds to start
+            self.bench.desk = self.bench.watcher.desk = Inline()
         self.bench.shelf.refresh()
         self.address = serving.address("127.0.0.1", socket, self.token).rstrip("/")
         self.thread = threading.Thread(target=self.server.run, args=([socket],))
@@ -207,7 +209,7 @@ def test_a_comparison_says_since_when_and_why_on_its_page(site: Site, browser: B
 
 def test_a_proposal_is_refused_beside_its_field_approved_and_taken_back(tmp_path: Path, browser: Browser) -> None:
     shutil.copytree(histories() / "faulty" / "diverged", tmp_path / "runs" / "diverged")
-    site, page = Site(tmp_path), browser.page()
+    site, page = Site(tmp_path, inline=True), browser.page()
     try:
         page.open(f"{site.address}/notebook", "document.querySelector('.proposal')")
         page.run("document.querySelector('.proposal input').value = '-1'")

@@ -2,14 +2,18 @@
 "use strict";
 (() => {
   const more = $("#more");
-  const load = async () => {
+  let turn = 0;
+  const typed = () => $$("input[data-was]").some((input) => input.value !== input.dataset.was || input === document.activeElement);
+  const load = async (gently = false) => {  // gently: what somebody types is not taken away
+    const mine = ++turn;
     if (!more) return;
-    const answer = await fetch(more.dataset.src);
-    more.innerHTML = answer.ok ? await answer.text() : "<p class='dim'></p>";
+    const answer = await fetch(more.dataset.src), text = await answer.text();
+    if (mine !== turn || (gently && typed())) return;  // a later question has the newer answer
+    more.innerHTML = answer.ok ? text : "<p class='dim'></p>";
     if (!answer.ok) more.firstChild.textContent = "this could not be worked out";
   };
   load();
-  relab.changed = load;
+  relab.changed = () => load();
 
   const seen = $("#seen");
   if (seen) seen.onclick = async () => { seen.disabled = true; await relab.post("seen", {}); location.reload(); };
@@ -48,8 +52,5 @@
   relab.listen();
   relab.on("runs", again);
   relab.on("findings", again);
-  relab.on("findings", () => {  // a proposal follows from findings; nobody's words are taken away
-    const typed = $$("input[data-was]").some((input) => input.value !== input.dataset.was || input === document.activeElement);
-    if (!typed) load();
-  });
+  relab.on("findings", () => typed() || load(true));  // a proposal follows from findings
 })();
