@@ -36,6 +36,9 @@ def group(*names: str, env: str = "", **config) -> Nameable:
          ["a", "b"]),
         ([group("倒立摆/种子_0", "倒立摆/种子_1", algo__name="ppo"), group("ant/seed_0", env="Ant-v4", algo__name="ppo")],
          ["倒立摆", "ant"]),
+        # neither algorithm nor environment is known: their folder and the setting, not a name with a hash as well
+        ([group("torus/b0p5_s0_c42bf18b", b=0.5), group("torus/b0_s0_b9094ba9", b=0), group("ant-s0", algo__name="ppo")],
+         ["torus, b=0.5", "torus, b=0", "ant"]),
         # what is no choice of anybody's does not name a group
         ([group("a", "b", run_name="x1", lr=0.1), group("c", "d", run_name="x2", lr=0.2)], ["lr=0.1", "lr=0.2"]),
         # two environments: what differs within each

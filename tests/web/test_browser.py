@@ -228,6 +228,53 @@ def test_a_proposal_is_refused_beside_its_field_approved_and_taken_back(tmp_path
         site.close()
 
 
+def test_a_group_is_starred_tagged_and_noted_on_its_page(site: Site, browser: Browser) -> None:
+    page = browser.page(390, 800)
+    page.open(f"{site.address}/group/{site.key('wide')}", "relab.charts[0].plot")
+    page.run("document.querySelector('#labels .star').click()")
+    page.wait("document.querySelector('#labels').dataset.on === 'true'")
+    page.run("document.querySelector('#labels [data-do=tag]').click()")
+    page.run("document.querySelector('#ask input').value = '基线'; document.querySelector('#ask [value=yes]').click()")
+    page.wait("document.querySelector('#labels .tag')?.textContent.includes('基线')")
+    page.run("document.querySelector('#labels [data-do=untag]').click()")
+    page.wait("!document.querySelector('#labels .tag')")
+    for _ in range(3):
+        page.press("z")
+        page.run("new Promise(done => setTimeout(done, 150))")
+    page.wait("document.querySelector('#labels').dataset.on === 'false' && !document.querySelector('#labels .tag')")
+    assert page.errors == []
+
+
+def test_a_log_axis_shows_every_row_above_zero_and_is_in_the_address(site: Site, browser: Browser) -> None:
+    page = browser.page()
+    page.open(f"{site.address}/group/{site.key('wide')}?find=kl", f"{KL}?.plot")
+    page.run("document.querySelector('#logx').click()")
+    page.wait(f"{KL}.plot.scales.x.distr === 3")
+    assert page.run(f"{KL}.plot.scales.x.min") == 5, "the first row; 0 has no place"
+    x = page.run(f"[5, 100, 2000].map(v => {KL}.plot.valToPos(v, 'x'))")
+    share = float(np.log(100 / 5) / np.log(2000 / 5))
+    assert (x[1] - x[0]) / (x[2] - x[0]) == pytest.approx(share, abs=0.01)
+    other = browser.page()
+    other.open(page.run("location.href"), f"{KL}?.plot")
+    assert other.run("document.querySelector('#logx').checked")
+    other.run("relab.zoom(null, null)")
+    assert page.errors == other.errors == []
+
+
+def test_drawings_of_a_comparison_can_be_saved(site: Site, browser: Browser) -> None:
+    page = browser.page()
+    page.open(f"{site.address}/compare", "document.querySelectorAll('.task p.get button').length > 2")
+    saved = page.run("""new Promise(done => { const files = [];
+      HTMLAnchorElement.prototype.click = function () {
+        files.push([this.download, this.href]);
+        if (files.length === 2) done(files); };
+      document.querySelectorAll('.task p.get')[0].querySelectorAll('button').forEach(b => b.click()); })""")
+    kinds = {name.rpartition(".")[2]: address for name, address in saved}
+    assert kinds["svg"].startswith("data:image/svg+xml")
+    assert len(kinds["png"]) > 2000, "a picture, and not an empty one"
+    assert page.errors == []
+
+
 @pytest.mark.slow
 def test_rows_of_a_run_that_trains_appear_by_themselves(site: Site, browser: Browser) -> None:
     page = browser.page()

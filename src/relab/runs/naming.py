@@ -7,6 +7,7 @@ that differ name it: lr=0.001. Values are compared as values: 1 and 1.0, or 0.00
 from __future__ import annotations
 
 import itertools
+import os
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -108,8 +109,16 @@ def _by_settings(groups: Sequence[Nameable]) -> list[str]:
             said = _said(group.config, keys) if len(keys) <= MOST else ""
             folder = "" if group.env or said else folders[id(group)]
             task = folder or (algo_on_env(group) if len(tasks) > 1 or not said else "")
+            if said and not (group.env or group.config.get("algo.name")):
+                task = _common_folder(members)  # a run's whole name beside what sets it apart says it twice
             texts[id(group)] = ", ".join(part for part in (task, said) if part)
     return [texts[id(group)] for group in groups]
+
+
+def _common_folder(groups: Sequence[Nameable]) -> str:
+    """The folder that all runs of some groups lie in; empty where that is the one that was read."""
+    folders = {name.rpartition("/")[0] for group in groups for name in group.names}
+    return os.path.commonpath(folders) if all(folders) else ""
 
 
 def _own_folders(groups: Sequence[Nameable]) -> list[str]:

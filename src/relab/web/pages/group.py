@@ -80,6 +80,24 @@ class Setting:
 
 
 @dataclass(frozen=True)
+class Labelled:
+    """What people said about the runs of a page, and what may be done with them."""
+
+    star: bool
+    tags: list[str]
+    note: str  # that all have
+    archived: bool
+    ours: bool  # folders of relab's, which may be moved
+
+    @classmethod
+    def of(cls, runs: Sequence[ListedRun]) -> Labelled:
+        tags = sorted({tag for run in runs for tag in run.tags})
+        note = runs[0].note if len({run.note for run in runs}) == 1 else ""
+        star, archived = any(run.star for run in runs), any(run.archived for run in runs)
+        return cls(star, tags, note, archived, all(run.format == "relab" for run in runs))
+
+
+@dataclass(frozen=True)
 class MetricName:
     """A metric that can be drawn."""
 
@@ -108,7 +126,8 @@ def _page(request: Request, bench: Bench, group: SeedGroup, only: str | None) ->
     loaded = bench.shelf.loaded(group, listed)
     runs, called = loaded.runs, names.called(loaded.runs)
     return benches.html(
-        request, "group.html", group=group, only=only, listed=listed, first=first.first(bench.root / "-", [loaded], []),
+        request, "group.html", group=group, only=only, listed=listed, labels=Labelled.of(listed),
+        first=first.first(bench.root / "-", [loaded], []),
         outcome=sections.outcome(loaded), strip=strip(loaded, group.place),
         seeds=[_seed(run, called[run.name]) for run in runs],
         findings=bench.findings_of([group], {run.name for run in listed} if only else None), metrics=metrics(runs),

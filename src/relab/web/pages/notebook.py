@@ -30,6 +30,7 @@ from relab.web.remembered import Decision
 from relab.web.watching import sources
 
 SHOWN = 50
+MOST_COMPARED = 40  # groups of an experiment that a link names
 DECIDED = 20  # proposals whose fate is told
 STATES = {"yes": "yes", "no": "no", "cannot tell yet": "open"}
 
@@ -58,6 +59,7 @@ class Experiment:
     answers: list[str]
     runs: int
     running: int
+    address: str  # where its variants are compared
 
 
 def page(request: Request) -> Response:
@@ -99,10 +101,12 @@ def _shown(entry: Logged, root: Path, hit: Hit | None = None) -> Shown:
 
 def experiments(bench: Bench) -> list[Experiment]:
     homes: dict[Path, list[str]] = {}
+    keys: dict[Path, dict[str, None]] = {}
     for group in bench.shelf.every():
         for run in group.runs:
             if run.format == "relab" and (home := moves.experiment_of(run.folder)) is not None:
                 homes.setdefault(home, []).append(run.state)
+                keys.setdefault(home, {})[group.key] = None
     made = []
     for home, states in sorted(homes.items())[:200]:
         try:
@@ -113,8 +117,11 @@ def experiments(bench: Bench) -> list[Experiment]:
         verdicts = {STATES.get(str(each.get("verdict")), "open") for each in answers}
         state = "running" if "running" in states else "/".join(sorted(verdicts)) or "no answer yet"
         texts = [str(each.get("text") or "") for each in answers]
+        where = render.address("/compare", g=[*keys[home]]) if 1 < len(keys[home]) <= MOST_COMPARED else ""
         made.append(
-            Experiment(home.name, str(body.get("question") or ""), state, texts, len(states), states.count("running"))
+            Experiment(
+                home.name, str(body.get("question") or ""), state, texts, len(states), states.count("running"), where
+            )
         )
     return made
 
