@@ -158,6 +158,8 @@ def test_sparkline():
     assert [e.get("d").count("M") for e in broken if e.tag.endswith("path")] == [1, 2], "axes; a line in two pieces"
     named = ET.fromstring(svg_small.sparkline([0.5, 20.0, 3.0], [0, 1000, 41_000]))
     assert [e.text for e in named if e.tag.endswith("text")] == ["20", "0.5", "0", "41k"]
+    large = ET.fromstring(svg_small.sparkline([1534.2, -169.7]))
+    assert [e.text for e in large if e.tag.endswith("text")] == ["1,534", "-170"], "no powers of ten where digits do"
     assert svg_small.sparkline([NAN, 1]) == "", "one number is no line"
 
 

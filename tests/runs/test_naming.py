@@ -31,6 +31,14 @@ def group(*names: str, env: str = "", **config) -> Nameable:
         ([group("ok-s0", lr=0.1, total_steps=10), group("ok-s1", lr=0.1, total_steps=20), group("fast-s0", lr=0.5)],
          ["ok, total_steps=10", "ok, total_steps=20", "fast"]),
         ([group("a-s0", lr=1), group("cut-s0", "long-s0", lr=2), group("b-s0", lr=3)], ["a", "cut + long", "b"]),
+        # no environment and no setting tells it apart: the folder of its own does
+        ([group("a/run_1", "a/run_2", algo__name="ppo"), group("b-s0", "b-s1", env="Ant-v4", algo__name="ppo")],
+         ["a", "b"]),
+        ([group("倒立摆/种子_0", "倒立摆/种子_1", algo__name="ppo"), group("ant/seed_0", env="Ant-v4", algo__name="ppo")],
+         ["倒立摆", "ant"]),
+        # neither algorithm nor environment is known: their folder and the setting, not a name with a hash as well
+        ([group("torus/b0p5_s0_c42bf18b", b=0.5), group("torus/b0_s0_b9094ba9", b=0), group("ant-s0", algo__name="ppo")],
+         ["torus, b=0.5", "torus, b=0", "ant"]),
         # what is no choice of anybody's does not name a group
         ([group("a", "b", run_name="x1", lr=0.1), group("c", "d", run_name="x2", lr=0.2)], ["lr=0.1", "lr=0.2"]),
         # two environments: what differs within each

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Callable
 from html import unescape
@@ -13,6 +14,7 @@ import made_up
 from relab.advise import proposal
 from relab.comparison import build, render, tables
 from relab.comparison.task import Options
+from relab.config import layers
 from relab.record.run_folder import now
 from relab.runs import grouping
 from relab.web import desk, prose, remembered
@@ -256,6 +258,71 @@ def test_a_proposal_is_edited_checked_and_queued(sick: Served) -> None:
     assert proposal.load(path, sick.root / "runs").diff[key]["to"] == 0.002
     assert len([*(sick.root / "queue" / "waiting").iterdir()]) == 1
     assert "1 waiting" in sick.get("/today").text
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "why"),
+    [("algo.lr", "much", "must be a number"), ("algo.lr", "-1", "0 < `lr` must hold"), ("algo.lr", " ", "needs"),
+     ("algo.lr", "1e999", "must be a finite number"), ("algo.lr", "0.1", "would change nothing"),
+     ("env.name", "pendulum", "does not change"), ("seed", "7", "does not change")],
+)  # fmt: skip
+def test_an_edit_that_may_not_be_run_is_refused_in_words(sick: Served, key: str, value: str, why: str) -> None:
+    before = tree(sick.root)
+    made_up_parent = sick.root / "runs" / "diverged" / "config.yaml"
+    had = next(line for line in made_up_parent.read_text().splitlines() if line.strip().startswith("lr:")).split()[1]
+    answer = sick.act(
+        "approve", {"id": proposed(sick), "edits": {key: had if value == "0.1" else value}, "queue": True}
+    )
+    assert answer.status_code == 400
+    assert why in answer.json()["error"]
+    assert tree(sick.root) == before, "nothing is written, nothing is queued"
+
+
+def test_the_checks_of_an_edit_are_its_own(sick: Served) -> None:
+    """Another run has the value that somebody writes; the file must not say that none has, and its seed is new."""
+    wanted = proposed(sick)
+    twin = sick.root / "runs" / "twin"
+    shutil.copytree(sick.root / "runs" / "diverged", twin)
+    config = (twin / "config.yaml").read_text()
+    had = next(line for line in config.splitlines() if line.strip().startswith("lr:"))
+    (twin / "config.yaml").write_text(config.replace(had, had.partition("lr:")[0] + "lr: 0.0002"))
+    sick.bench.shelf.refresh()
+    answer = sick.act("approve", {"id": wanted, "edits": {"algo.lr": "0.0002"}, "queue": True})
+    (path,) = sick.root.rglob(proposal.FILE)
+    checks = layers.read_yaml(path)["checks"]
+    assert checks["repeat"].startswith("that config has run as ")
+    assert "times what it was" in checks["step"]
+    assert checks["step"] in answer.json()["said"]
+    (entry,) = (sick.root / "queue" / "waiting").iterdir()
+    seed = next(word for word in json.loads(entry.read_text())["words"] if word.startswith("seed="))
+    assert f"seed {seed.partition('=')[2]} is new" in checks["repeat"]
+
+
+def test_an_approval_can_be_taken_back(sick: Served) -> None:
+    before, wanted = tree(sick.root), proposed(sick)
+    sick.act("approve", {"id": wanted, "queue": True})
+    assert sick.act("undo", {}).json()["said"].startswith("taken back: approved diverged: algo.lr")
+    assert {name for name in tree(sick.root) if not name.startswith("queue")} == set(before)
+    assert not [*(sick.root / "queue" / "waiting").iterdir()]
+    assert f'data-id="{wanted}"' in sick.get("/notebook/more").text, "it waits again"
+
+
+def test_a_file_that_was_changed_since_its_approval_is_not_taken_back(sick: Served) -> None:
+    sick.act("approve", {"id": proposed(sick)})
+    (path,) = sick.root.rglob(proposal.FILE)
+    path.write_text(path.read_text() + "# mine\n")
+    answer = sick.act("undo", {})
+    assert "was changed since" in answer.json()["error"]
+    assert path.read_text().endswith("# mine\n")
+
+
+def test_a_rejected_change_stays_rejected_when_another_seed_stands_for_it(sick: Served) -> None:
+    sick.act("refuse", {"id": proposed(sick)})
+    (sick.root / "runs" / "diverged").rename(sick.root / "runs" / "again")
+    sick.bench.shelf.refresh()
+    text = sick.get("/notebook/more").text
+    assert "data-id" not in text
+    assert "<b>rejected</b> diverged: algo.lr" in text
 
 
 def test_a_refused_proposal_no_longer_waits_until_undone(sick: Served) -> None:

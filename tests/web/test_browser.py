@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import random
+import shutil
 import threading
 import time
 from collections.abc import Iterator
@@ -22,7 +23,8 @@ from browser import CHROMIUM, Browser, Page
 from relab.base.jsonl import encode
 from relab.stats import mean_over_seeds
 from relab.web import guard, serving
-from web.conftest import VALUES, two_configs
+from web.conftest import VALUES, Inline, two_configs
+from where import histories
 
 pytestmark = pytest.mark.skipif(not CHROMIUM, reason="needs chromium (apt install chromium), which is not here")
 KL = "relab.charts.find(c => c.figure.dataset.metric === 'policy/kl')"
@@ -31,7 +33,7 @@ KL = "relab.charts.find(c => c.figure.dataset.metric === 'policy/kl')"
 class Site:
     """A dashboard at a socket of this machine, in a thread."""
 
-    def __init__(self, root: Path):
+    def __init__(self, root: Path, inline: bool = False):
         import uvicorn
 
         from relab.web.app import made
@@ -42,6 +44,8 @@ class Site:
         config = uvicorn.Config(self.app, log_level="error", lifespan="on", ws="none", timeout_graceful_shutdown=1)
         self.server = uvicorn.Server(config)
         self.bench = self.app.app.state.bench  # type: ignore[attr-defined]
+        if inline:  # no process of its own examines, which takes seconds to start
+            self.bench.desk = self.bench.watcher.desk = Inline()
         self.bench.shelf.refresh()
         self.address = serving.address("127.0.0.1", socket, self.token).rstrip("/")
         self.thread = threading.Thread(target=self.server.run, args=([socket],))
@@ -202,6 +206,74 @@ def test_a_comparison_says_since_when_and_why_on_its_page(site: Site, browser: B
     page.run(f"document.querySelector('#cards').innerHTML = {json.dumps(folded)}")
     page.run("relab.finding({ number: 0 })")
     assert page.run("['#f0', '.rest'].map(each => document.querySelector(each).open)") == [True, True]
+    assert page.errors == []
+
+
+def test_a_proposal_is_refused_beside_its_field_approved_and_taken_back(tmp_path: Path, browser: Browser) -> None:
+    shutil.copytree(histories() / "faulty" / "diverged", tmp_path / "runs" / "diverged")
+    site, page = Site(tmp_path, inline=True), browser.page()
+    try:
+        page.open(f"{site.address}/notebook", "document.querySelector('.proposal')")
+        page.run("document.querySelector('.proposal input').value = '-1'")
+        page.run("document.querySelector('[data-do=approve]').click()")
+        page.wait("document.querySelector('.proposal .problem')?.textContent.includes('0 < `lr` must hold')")
+        assert page.run("document.activeElement.value") == "-1", "what is wrong stays, to be mended"
+        page.run("document.querySelector('.proposal input').value = '0.002'")
+        page.run("document.querySelector('[data-do=approve]').click()")
+        page.wait("document.querySelector('.decided')?.textContent.includes('→ 0.002')")
+        assert [*tmp_path.rglob("next_config.yaml")]
+        page.run("document.querySelector('#toast button').click()")
+        page.wait("document.querySelector('.proposal')")
+        assert not [*tmp_path.rglob("next_config.yaml")]
+        assert not [each for each in page.errors if "400" not in each]
+    finally:
+        site.close()
+
+
+def test_a_group_is_starred_tagged_and_noted_on_its_page(site: Site, browser: Browser) -> None:
+    page = browser.page(390, 800)
+    page.open(f"{site.address}/group/{site.key('wide')}", "relab.charts[0].plot")
+    page.run("document.querySelector('#labels .star').click()")
+    page.wait("document.querySelector('#labels').dataset.on === 'true'")
+    page.run("document.querySelector('#labels [data-do=tag]').click()")
+    page.run("document.querySelector('#ask input').value = '基线'; document.querySelector('#ask [value=yes]').click()")
+    page.wait("document.querySelector('#labels .tag')?.textContent.includes('基线')")
+    page.run("document.querySelector('#labels [data-do=untag]').click()")
+    page.wait("!document.querySelector('#labels .tag')")
+    for _ in range(3):
+        page.press("z")
+        page.run("new Promise(done => setTimeout(done, 150))")
+    page.wait("document.querySelector('#labels').dataset.on === 'false' && !document.querySelector('#labels .tag')")
+    assert page.errors == []
+
+
+def test_a_log_axis_shows_every_row_above_zero_and_is_in_the_address(site: Site, browser: Browser) -> None:
+    page = browser.page()
+    page.open(f"{site.address}/group/{site.key('wide')}?find=kl", f"{KL}?.plot")
+    page.run("document.querySelector('#logx').click()")
+    page.wait(f"{KL}.plot.scales.x.distr === 3")
+    assert page.run(f"{KL}.plot.scales.x.min") == 5, "the first row; 0 has no place"
+    x = page.run(f"[5, 100, 2000].map(v => {KL}.plot.valToPos(v, 'x'))")
+    share = float(np.log(100 / 5) / np.log(2000 / 5))
+    assert (x[1] - x[0]) / (x[2] - x[0]) == pytest.approx(share, abs=0.01)
+    other = browser.page()
+    other.open(page.run("location.href"), f"{KL}?.plot")
+    assert other.run("document.querySelector('#logx').checked")
+    other.run("relab.zoom(null, null)")
+    assert page.errors == other.errors == []
+
+
+def test_drawings_of_a_comparison_can_be_saved(site: Site, browser: Browser) -> None:
+    page = browser.page()
+    page.open(f"{site.address}/compare", "document.querySelectorAll('.task p.get button').length > 2")
+    saved = page.run("""new Promise(done => { const files = [];
+      HTMLAnchorElement.prototype.click = function () {
+        files.push([this.download, this.href]);
+        if (files.length === 2) done(files); };
+      document.querySelectorAll('.task p.get')[0].querySelectorAll('button').forEach(b => b.click()); })""")
+    kinds = {name.rpartition(".")[2]: address for name, address in saved}
+    assert kinds["svg"].startswith("data:image/svg+xml")
+    assert len(kinds["png"]) > 2000, "a picture, and not an empty one"
     assert page.errors == []
 
 

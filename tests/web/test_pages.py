@@ -248,6 +248,7 @@ def test_a_group_can_be_shared_by_the_command_that_its_page_shows(served: Served
         command = text.partition("The same as a file to share</h2><pre>")[2].partition("</pre>")[0]
         assert command.startswith("relab report ")
         assert all(run.folder.name in command for run in group.runs)
+        assert f"relab note {group.runs[0].folder} --into {served.root / 'LOG.md'}" in text, "a log that is read here"
 
 
 ATTACKS = ("<svg onload", "<img src=x", "<script>alert", "<b>axis", "{{7*7}}49", 'onerror=alert(1)>"')

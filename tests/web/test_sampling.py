@@ -66,3 +66,13 @@ def test_smoothing_is_a_mean_of_what_came_before() -> None:
     assert smooth[0] == pytest.approx(2.0)
     assert np.isnan(smooth[1])
     assert smooth[3] == pytest.approx(expected)
+
+
+def test_columns_of_a_log_axis_are_as_fine_on_its_left() -> None:
+    """Of a million rows the first hundred fill a third of a log axis: each is there, and what has no place is not."""
+    x, y = np.arange(1_000_001.0), np.sin(np.arange(1_000_001.0))
+    part = sampling.sample(x, y, 300, log=True)
+    assert part.x[0] == 1
+    assert len(part.x) <= 2 * 300 + 4
+    assert np.count_nonzero(part.x <= 100) > 50
+    assert np.count_nonzero(sampling.sample(x, y, 300).x <= 100) < 5

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from relab.advise import foreign, question, restart, tried
 from relab.advise.checks import RejectedError, check
@@ -23,8 +24,9 @@ from relab.advise.tried import Tried
 from relab.base.jsonl import RecordError
 from relab.base.numbers import is_number
 from relab.base.places import address
-from relab.base.text import number
+from relab.base.text import figure, number
 from relab.config import stretch
+from relab.config.base import ConfigError, require
 from relab.health import onsets
 from relab.health.chain import CHAIN, lead
 from relab.health.examine import Report
@@ -40,6 +42,7 @@ from relab.runs import identity
 from relab.runs.sentences import sentence
 
 ENOUGH = 5  # seeds of a config: from here on an interval can be had
+LEAP = 10  # a number that moves further is named
 NEIGHBOURS = 200  # run folders beside a run that are read at most
 
 
@@ -56,6 +59,42 @@ def propose(
     if root is not None and (declared := question.read(root)) is not None:
         return question.propose(declared, root, report)
     return Search(report, neighbours(report, root) if root is not None else [], earlier).best()
+
+
+def with_values(
+    proposal: Proposal, values: Mapping[str, Any], report: Report, path: Path, earlier: Sequence[Tried] = ()
+) -> Proposal:
+    """A proposal with other values for its keys, which somebody chose: its checks are made anew, and its prediction is
+    gone. ConfigError where a check fails."""
+    parent = Path(proposal.folder)
+    parent = (parent if (parent / "config.yaml").is_file() else parent / proposal.parent).resolve()
+    search = Search(report, neighbours(report, path), earlier)
+    view = next((view for view in search.views if view.history.folder.resolve() == parent), None)
+    require(view is not None, f"{proposal.parent} is no longer there")
+    assert view is not None
+    diff = {key: change | {"to": values.get(key, change["to"])} for key, change in proposal.diff.items()}
+    changes = {key: (change["from"], change["to"]) for key, change in diff.items()}
+    try:
+        not_again(tried.matching(diff, tried.subject(view.history.config), earlier))
+        checks, seeds = check(view, changes, search.others(view))
+    except RejectedError as error:
+        raise ConfigError(f"{diff_text(diff)} is refused: {error}") from None
+    checks |= {"step": far} if (far := leaps(changes)) else {}
+    nothing = replace(proposal.predicted, delta=None, low=None, high=None, how="edited by hand: no prediction")
+    command = f"relab train {Path(proposal.folder) / FILE} seed={seeds[0]}{view.trust}"
+    return replace(proposal, diff=diff, predicted=nothing, rationale=f"{proposal.rationale} (edited by hand)",
+                   checks=checks, seeds=seeds, command=command, cost=cost(view, changes))  # fmt: skip
+
+
+def leaps(changes: Mapping[str, tuple[Any, Any]]) -> str:
+    """Numbers that move by more than an order of magnitude, which may be a slip of the hand; empty where none does.
+
+    >>> leaps({"algo.lr": (0.1, 5), "algo.epochs": (4, 8)})
+    'algo.lr is 50 times what it was'
+    """
+    numbers = {key: (a, b) for key, (a, b) in changes.items() if is_number(a) and is_number(b) and a and b}
+    far = {key: b / a for key, (a, b) in numbers.items() if not 1 / LEAP <= b / a <= LEAP}
+    return "; ".join(f"{key} is {figure(ratio)} times what it was" for key, ratio in far.items())
 
 
 def neighbours(report: Report, root: Path) -> list[View]:

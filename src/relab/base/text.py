@@ -94,6 +94,16 @@ def number(x: float) -> str:
     return f"{x:,.1f}" if 100 <= abs(x) < 1e6 else f"{x:.4g}"
 
 
+def figure(value: float, digits: int = 3) -> str:
+    """A number of a few digits; powers of ten only where digits alone would mislead or take long.
+
+    >>> figure(1715.8), figure(110.4, 2), figure(0.04299), figure(2.5e-7), figure(3e12), figure(-0.0)
+    ('1,716', '110', '0.043', '2.5e-07', '3e+12', '0')
+    """
+    text = f"{value + 0.0:.{digits}g}"
+    return f"{value:,.0f}" if "e" in text and 10 <= abs(value) < 1e9 else text
+
+
 def count(x: float) -> str:
     """12,345 -> 12.3k."""
     for size, unit in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
@@ -126,7 +136,7 @@ def pace(sps: float, unit: str) -> str:
     """Speed as people say it: of what takes longer than a second, how long.
 
     >>> pace(21_000.0, "steps"), pace(0.04, "iterations")
-    ('21,000/s', '25s an iteration')
+    ('21k/s', '25s an iteration')
     """
     if not 0 < sps < 1:
         return f"{count(sps)}/s"

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from relab.base.places import printable as clean
-from relab.base.text import cut, plural, wrap
+from relab.base.text import cut, figure, plural, wrap
 from relab.health import onsets
 from relab.health.applied import applied
 from relab.health.chain import lead, loudness
@@ -131,16 +131,6 @@ def fitted(line: str) -> list[str]:
         return [line]
     indent = " " * (len(line) - len(line.lstrip()))
     return wrap(line.lstrip(), max(shutil.get_terminal_size().columns, NARROW), indent)
-
-
-def figure(value: float, digits: int = 3) -> str:
-    """A number of a few digits; powers of ten only where digits alone would mislead or take long.
-
-    >>> figure(1715.8), figure(110.4, 2), figure(0.04299), figure(2.5e-7), figure(3e12), figure(-0.0)
-    ('1,716', '110', '0.043', '2.5e-07', '3e+12', '0')
-    """
-    text = f"{value + 0.0:.{digits}g}"
-    return f"{value:,.0f}" if "e" in text and 10 <= abs(value) < 1e9 else text
 
 
 def head(report: Report) -> str:

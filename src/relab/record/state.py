@@ -26,7 +26,7 @@ NO_TOOL = ("csv", "jsonl")  # what these are called says nothing of the program 
 MISSED_ROWS = 4.0  # a log that nobody holds open has ended after as long a silence as so many rows take
 SLOWEST_S = 900.0  # no silence is waited for any longer
 NAMED = "named "  # how the key of a group begins that its runs' names make
-SEED_IN_NAME = re.compile(r"(?i)(?:^|(?<=[-_./=]))(?:seed|s)[-_=]?([0-9]{1,18})(?=$|[-_./])")
+SEED_IN_NAME = re.compile(r"(?i)(?:^|(?<=[-_./=]))(?:seed|s|种子|種子|シード|시드)[-_=]?([0-9]{1,18})(?=$|[-_./])")
 
 CLEANRL_END = re.compile(r"__(?:seed_?)?(?P<seed>[0-9]{1,18})__[0-9]{9,11}(?=$|/)")  # of ENV__EXP__SEED__TIME
 
@@ -189,6 +189,8 @@ def seedless(name: str) -> str:
 
     >>> seedless("bonus-s3"), seedless("ant_seed12/tb"), seedless("plain"), seedless("Ant-v4__sac__3__1690000000")
     ('bonus', 'ant/tb', 'plain', 'Ant-v4__sac')
+    >>> seedless("倒立摆_种子3")
+    '倒立摆'
     """
     return re.sub(r"[-_.=]+(?=$|/)", "", SEED_IN_NAME.sub("", CLEANRL_END.sub("", name))) or name
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from html import escape
 from typing import Any
 
-from relab.base.text import count, number
+from relab.base.text import count, figure, number
 from relab.report.svg_scale import GREY, Scale, padded, path_of, unbroken
 
 
@@ -26,7 +26,7 @@ def sparkline(
     if len(good) < 2:
         return ""
     at = list(steps) if len(steps) == len(values) and all(map(_finite, steps)) else list(range(len(values)))
-    low, high = f"{min(good):.3g}", f"{max(good):.3g}"
+    low, high = figure(min(good)), figure(max(good))
     left, foot = 7 + 5.4 * max(len(low), len(high)), height - (13 if steps else 3)
     x, y = Scale(min(at), max(at) if max(at) > min(at) else min(at) + 1, left, width - 4), padded(good, foot - 2, 5)
     points = [(x(a), y(float(v)) if _finite(v) else math.nan) for a, v in zip(at, values)]

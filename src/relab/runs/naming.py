@@ -7,6 +7,7 @@ that differ name it: lr=0.001. Values are compared as values: 1 and 1.0, or 0.00
 from __future__ import annotations
 
 import itertools
+import os
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -96,6 +97,7 @@ def _stem(group: Nameable, whole: bool) -> str:
 
 def _by_settings(groups: Sequence[Nameable]) -> list[str]:
     """Groups of one algorithm on one environment by what differs among them; others by that alone."""
+    folders = dict(zip(map(id, groups), _own_folders(groups)))
     tasks: dict[tuple[str, str], list[Nameable]] = {}
     for group in groups:
         tasks.setdefault((str(group.config.get("algo.name")), group.env), []).append(group)
@@ -105,9 +107,29 @@ def _by_settings(groups: Sequence[Nameable]) -> list[str]:
         keys = _telling(configs, differing(configs))
         for group in members:
             said = _said(group.config, keys) if len(keys) <= MOST else ""
-            task = algo_on_env(group) if len(tasks) > 1 or not said else ""
+            folder = "" if group.env or said else folders[id(group)]
+            task = folder or (algo_on_env(group) if len(tasks) > 1 or not said else "")
+            if said and not (group.env or group.config.get("algo.name")):
+                task = _common_folder(members)  # a run's whole name beside what sets it apart says it twice
             texts[id(group)] = ", ".join(part for part in (task, said) if part)
     return [texts[id(group)] for group in groups]
+
+
+def _common_folder(groups: Sequence[Nameable]) -> str:
+    """The folder that all runs of some groups lie in; empty where that is the one that was read."""
+    folders = {name.rpartition("/")[0] for group in groups for name in group.names}
+    return os.path.commonpath(folders) if all(folders) else ""
+
+
+def _own_folders(groups: Sequence[Nameable]) -> list[str]:
+    """For each group the folder that holds its runs and no others, which somebody has named; empty where there is none."""
+    homes = [{name.rpartition("/")[0] for name in group.names} for group in groups]
+    held = Counter(itertools.chain.from_iterable(map(_above, homes)))  # folder -> groups with runs anywhere below it
+    return [next(iter(home)) if len(home) == 1 and held[next(iter(home))] == 1 else "" for home in homes]
+
+
+def _above(folders: Iterable[str]) -> set[str]:
+    return {folder[:end] for folder in folders for end in range(1, len(folder) + 1) if folder[end : end + 1] in ("", "/")}
 
 
 def _telling(configs: Sequence[Mapping[str, Any]], keys: Sequence[str]) -> list[str]:

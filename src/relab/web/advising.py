@@ -8,26 +8,31 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from relab.advise import proposal as proposals_
 from relab.advise import propose, render
 from relab.advise.proposal import Proposal
+from relab.advise.propose import with_values
+from relab.advise.tried import Tried
 from relab.base import limits
 from relab.base.documents import Document
 from relab.base.enclosed import RecordError, own
 from relab.base.errors import NotFoundError
+from relab.base.jsonl import write_atomic
+from relab.base.places import address
 from relab.comparison import build, declared, pairs
 from relab.comparison.task import Options
 from relab.config import layers
-from relab.config.base import require
+from relab.config.base import ConfigError, require
 from relab.config.coerce import scalar
-from relab.config.layers import Layer
+from relab.config.views import flatten
 from relab.formats.read.source import Source
-from relab.health.examine import examine_loaded
+from relab.health.examine import Report, examine_loaded
 from relab.notebook import log, references
 from relab.notebook.words import words
+from relab.record.state import seedless
 from relab.report import words as names
 from relab.runs import grouping, moves
 from relab.runs.naming import shown
@@ -40,7 +45,7 @@ def advice(root: str, sources: Sequence[Source]) -> list[Document]:
     """One proposal for each experiment and one for the runs outside of any; without one, why there is none."""
     every = []
     for home, some in _homes(root, sources).items():
-        proposal = _propose(home, root, some)
+        proposal, _ = _propose(home, root, some)
         body = proposal.to_dict() | {"home": str(home), "text": render.text(proposal)}
         body["id"] = id_of(proposal) if isinstance(proposal, Proposal) else ""
         body["predicted_text"] = (
@@ -58,20 +63,34 @@ def _homes(root: str, sources: Sequence[Source]) -> dict[Path, list[Source]]:
     return dict([*homes.items()][:MOST])
 
 
-def _propose(home: Path, root: str, sources: Sequence[Source]) -> Proposal | proposals_.Nothing:
+def _propose(home: Path, root: str, sources: Sequence[Source]) -> tuple[Proposal | proposals_.Nothing, Report]:
     report = examine_loaded(loaded(root, sources), home)
+    return propose(report, home, _earlier(home, root)), report
+
+
+def _earlier(home: Path, root: str) -> list[Tried]:
     logs = [path for path in (Path(root) / "LOG.md", home.parent / "LOG.md") if path.is_file()]
-    return propose(report, home, log.earlier(home.parent, logs or [Path(root) / "LOG.md"]))
+    return log.earlier(home.parent, logs or [Path(root) / "LOG.md"])
 
 
 def id_of(proposal: Proposal) -> str:
-    text = json.dumps([proposal.parent, proposal.folder, proposal.diff], sort_keys=True, default=str)
+    """The same for the same change of the same config, whichever of its seeds stands for it."""
+    text = json.dumps([_settings_of(proposal), proposal.diff], sort_keys=True, default=str)
     return hashlib.blake2b(text.encode("utf-8", "replace"), digest_size=6).hexdigest()
+
+
+def _settings_of(proposal: Proposal) -> object:
+    folder = Path(proposal.folder)
+    try:
+        parent = folder if (folder / "config.yaml").is_file() else folder / proposal.parent
+        return {key: value for key, value in flatten(layers.record_layer(parent).values).items() if key != "seed"}
+    except (ConfigError, RecordError, OSError):  # of another tool: what its name says without the seed
+        return [str(folder.parent), seedless(proposal.parent)]
 
 
 def title(root: str, sources: Sequence[Source], wanted: str) -> str:
     """A proposal in a line: its parent and what it changes."""
-    return _title(_find(root, sources, wanted))
+    return _title(_find(root, sources, wanted)[0])
 
 
 def _title(proposal: Proposal) -> str:
@@ -79,59 +98,90 @@ def _title(proposal: Proposal) -> str:
     return f"{proposal.parent}: {', '.join(changes)}"
 
 
-def approve(
-    root: str, sources: Sequence[Source], wanted: str, edits: Mapping[str, str], queue: str | None
-) -> tuple[str, str]:
-    """Write the proposal, with other values where somebody edited it; with `queue`, also put its run in the line.
+@dataclass(frozen=True)
+class Approved:
+    """What an approval did: in words, and what taking it back needs."""
 
-    -> the proposal in a line, and what became of it.
-    """
-    proposal = _find(root, sources, wanted)
+    title: str
+    text: str
+    path: Path
+    before: bytes | None  # what the file held; None: there was none
+    written: bytes
+    queued: str = ""  # id of the queue's entry
+
+
+def approve(root: str, sources: Sequence[Source], wanted: str, edits: Mapping[str, str], queue: str | None) -> Approved:
+    """Write the proposal, with other values where somebody edited it; with `queue`, also put its run in the line."""
+    proposal, report, home = _find(root, sources, wanted)
     require(proposal.runs_here, "another tool's run is changed in its own program; relab does not start it")
-    proposal = edited(proposal, edits)
-    folder = Path(proposal.folder)
-    require(
-        folder.resolve().is_relative_to(Path(root).resolve()), f"{folder} lies outside of the folder that is served"
-    )
-    own(folder, proposals_.FILE)
-    path = proposals_.write(proposal)
-    text = f"written to {path.relative_to(root) if path.is_relative_to(root) else path}"
-    return _title(proposal), f"{text}; {_queued(path, queue) if queue else f'relab train {path} runs it'}"
+    values = new_values(proposal, edits)
+    if values:
+        proposal = with_values(proposal, values, report, home, _earlier(home, root))
+    folder, top = Path(proposal.folder).resolve(), Path(root).resolve()
+    require(folder.is_relative_to(top), f"{folder} lies outside of the folder that is served")
+    command = f"relab train {address(folder / proposals_.FILE)}{_rest(proposal)}"
+    require(not (queue and "--trust" in _rest(proposal)), f"its code is the run's own: start it by hand, {command}")
+    path = own(folder, proposals_.FILE)
+    before = path.read_bytes() if path.is_file() else None
+    proposals_.write(replace(proposal, folder=str(folder)))
+    item = _queued(path, proposal, queue) if queue else ""
+    told = [f"written to {path.relative_to(top)}", *([proposal.checks["step"]] if "step" in proposal.checks else [])]
+    told.append(f"queued as {item[:8]}; relab queue work{_of(queue)} runs it" if item else f"{command} runs it")
+    return Approved(_title(proposal), "; ".join(told), path, before, path.read_bytes(), item)
 
 
-def _find(root: str, sources: Sequence[Source], wanted: str) -> Proposal:
+def _of(queue: str | None) -> str:
+    """The option that names a queue, where it is not the one that commands take here by themselves."""
+    return "" if Path(str(queue)).absolute() == Path.cwd() / "queue" else f" --queue {address(Path(str(queue)))}"
+
+
+def _rest(proposal: Proposal) -> str:
+    """What stands behind the file in the proposal's command: the seed, and whether its code must be trusted."""
+    return proposal.command.partition(proposals_.FILE)[2]
+
+
+def take_back(approved: Approved, queue: str) -> None:
+    """As it was before the approval; a run that has begun, and a file that was changed since, stay."""
+    if approved.queued:
+        from relab.lab.execute import control
+        from relab.lab.execute.queue import Queue
+
+        line = Queue(Path(queue))
+        line.find(approved.queued, ("waiting", "paused"))
+        control.cancel(line, approved.queued)
+    changed = not approved.path.is_file() or approved.path.read_bytes() != approved.written
+    require(not changed, f"{approved.path.name} was changed since, and stays as it is")
+    if approved.before is None:
+        approved.path.unlink()
+    else:
+        write_atomic(approved.path, approved.before)
+
+
+def _find(root: str, sources: Sequence[Source], wanted: str) -> tuple[Proposal, Report, Path]:
     for home, some in _homes(root, sources).items():
-        proposal = _propose(home, root, some)
+        proposal, report = _propose(home, root, some)
         if isinstance(proposal, Proposal) and id_of(proposal) == wanted:
-            return proposal
+            return proposal, report, home
     raise NotFoundError("this proposal is no longer made: the runs have changed; load the page again")
 
 
-def edited(proposal: Proposal, edits: Mapping[str, str]) -> Proposal:
-    """Other values for keys of the diff; a value that no config can have is an error before anything is written."""
+def new_values(proposal: Proposal, edits: Mapping[str, str]) -> dict[str, object]:
+    """The values that differ from those proposed, as the config would read them."""
     unknown = [key for key in edits if key not in proposal.diff]
     require(not unknown, f"the proposal does not change {unknown[:1]}")
-    diff = {key: {**change, "to": scalar(edits[key]) if key in edits else change["to"]}
-            for key, change in proposal.diff.items()}  # fmt: skip
-    if not edits or diff == proposal.diff:
-        return proposal
-    if "seeds" not in diff:
-        parent = Path(proposal.folder)
-        parent = parent if (parent / "config.yaml").is_file() else parent / proposal.parent
-        had = layers.record_layer(parent)
-        layers.resolve([had, Layer("proposal", {key: change["to"] for key, change in diff.items()})])
-    nothing = proposals_.Predicted(proposal.predicted.metric, None, None, None, "edited by hand: no prediction")
-    return replace(proposal, diff=diff, predicted=nothing, rationale=f"{proposal.rationale} (edited by hand)")
+    empty = [key for key, text in edits.items() if not text.strip()]
+    require(not empty, f"`{empty[0] if empty else ''}` needs a value")
+    values = {key: scalar(text.strip()) for key, text in edits.items()}
+    return {key: value for key, value in values.items() if value != proposal.diff[key]["to"]}
 
 
-def _queued(path: Path, queue: str | None) -> str:
+def _queued(path: Path, proposal: Proposal, queue: str | None) -> str:
     from relab.lab.execute import submit
     from relab.lab.execute.queue import Queue
 
     name, runs = submit.new_run(), path.parent.parent
-    words_ = ["train", str(path), "--runs", str(runs), "--name", name]
-    item = Queue(Path(str(queue))).add(submit.relab(words_, runs / name))
-    return f"queued as {item.id[:8]}; relab queue work runs it"
+    words_ = ["train", str(path), *_rest(proposal).split(), "--runs", str(runs), "--name", name]
+    return Queue(Path(str(queue))).add(submit.relab(words_, runs / name)).id
 
 
 # ---- The log

@@ -48,6 +48,7 @@ class ChartView:
     end: float | None = None
     columns: int = 900
     smooth: float = 0.0  # rows of a running mean; 0: none
+    log_x: bool = False
 
 
 @dataclass(frozen=True)
@@ -174,11 +175,11 @@ def axis_name(x: str, runs: Sequence[Run], metric: str) -> str:
 
 def _trace(run: Run, called: str, group: str, place: int, whole: Column, view: ChartView, columns: int) -> Trace:
     at, values = whole
-    part = sampling.sample(at, values, columns, view.start, view.end)
+    part = sampling.sample(at, values, columns, view.start, view.end, view.log_x)
     smooth = None
     if view.smooth > 0 and len(values) > 2:  # of all rows first, then thinned: the mean is that of the log
         line = sampling.smoothed(values, view.smooth)
-        thin = sampling.sample(at, line, columns, view.start, view.end)
+        thin = sampling.sample(at, line, columns, view.start, view.end, view.log_x)
         smooth = np.interp(part.x, thin.x, thin.y) if len(thin.x) else None
     return Trace(run.name, called, group, place, part.x, part.y, smooth, part.rows, part.exact, part.lost)
 
@@ -197,7 +198,10 @@ def _band(group: Group, metric: str, x: str, view: ChartView, limits: tuple[floa
     places = shared if x == "steps" else np.mean([along(run.history, shared, x) for run, _ in seeds], axis=0)
     part = np.arange(len(shared))[sampling.window(places, view.start, view.end)]
     if len(part) > BAND_POINTS:
-        part = part[np.unique(np.linspace(0, len(part) - 1, BAND_POINTS).astype(int))]
+        spread = (
+            np.geomspace(1, len(part), BAND_POINTS) - 1 if view.log_x else np.linspace(0, len(part) - 1, BAND_POINTS)
+        )
+        part = part[np.unique(spread.astype(int))]
     band = curves.band([_line_at(run, column, shared[part]) for run, column in seeds], limits)
     if band is None or x == "steps":
         return band

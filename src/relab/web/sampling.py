@@ -27,14 +27,19 @@ def window(x: np.ndarray, start: float | None, end: float | None) -> slice:
     return slice(first, max(last, first))
 
 
-def sample(x: np.ndarray, y: np.ndarray, columns: int, start: float | None = None, end: float | None = None) -> Sample:
-    """At most about twice as many rows as the picture has columns; x must rise."""
+def sample(
+    x: np.ndarray, y: np.ndarray, columns: int, start: float | None = None, end: float | None = None, log: bool = False
+) -> Sample:
+    """At most about twice as many rows as the picture has columns; x must rise. `log`: the columns are those of a
+    logarithmic axis, which has no place for what is not above 0."""
     part = window(x, start, end)
     x, y = x[part], y[part]
+    if log:
+        x, y = x[x > 0], y[x > 0]
     lost = int(np.count_nonzero(~np.isfinite(y)))
     if len(x) <= 2 * columns:
         return Sample(x, y, len(x), True, lost)
-    keep = extremes(x, y, columns)
+    keep = extremes(np.log(x) if log else x, y, columns)
     return Sample(x[keep], y[keep], len(x), False, lost)
 
 

@@ -49,7 +49,7 @@ def figure(request: Request) -> Response:
     params = request.query_params
     groups = [group for group, _ in selection(benches.of(request), params)]
     view = view_of(params)
-    look = svg.Look(view.x if view.x in ("steps", "updates", "time") else "steps", False, params.get("log") == "1")
+    look = svg.Look(view.x if view.x in ("steps", "updates", "time") else "steps", view.log_x, params.get("log") == "1")
     drawn = svg.curve(curves.curve(groups, view.metric), view=look)
     text = render.drawn(drawn.replace("<svg ", '<svg xmlns="http://www.w3.org/2000/svg" ', 1))
     return Response(text, media_type="image/svg+xml", headers=download("curve.svg"))
@@ -63,6 +63,7 @@ def view_of(params: QueryParams) -> charts.ChartView:
     return charts.ChartView(
         params.get("metric", "")[:500], params.get("x", "steps")[:20], _number(params, "from"), _number(params, "to"),
         int(_number(params, "width") or 900), min(max(_number(params, "smooth") or 0.0, 0.0), 1e6),
+        params.get("logx") == "1",
     )  # fmt: skip
 
 

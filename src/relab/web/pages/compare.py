@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Sequence
-from pathlib import Path
 
 from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import QueryParams
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
+from relab.base.places import address
 from relab.comparison.outcomes import AT
 from relab.comparison.task import Options
 from relab.config.base import require
@@ -110,8 +109,6 @@ def command(bench: Bench, groups: Sequence[SeedGroup]) -> str:
     """The same in a terminal."""
     every = {group.key for group in bench.shelf.every() if not group.runs[0].archived}
     if every == {group.key for group in groups}:
-        return shlex.join(["relab", "compare", str(bench.root)])
+        return f"relab compare {address(bench.root)}"
     folders = [run.folder for group in groups for run in group.runs]
-    here = Path.cwd()
-    shown = [str(folder.relative_to(here)) if folder.is_relative_to(here) else str(folder) for folder in folders]
-    return shlex.join(["relab", "compare", *shown[:40], *(["..."] if len(shown) > 40 else [])])
+    return " ".join(["relab compare", *map(address, folders[:40]), *(["..."] if len(folders) > 40 else [])])

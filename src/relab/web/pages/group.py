@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import math
-import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from markupsafe import Markup
 from starlette.requests import Request
@@ -14,7 +12,8 @@ from starlette.responses import HTMLResponse, Response
 
 from relab.base.documents import Document
 from relab.base.errors import UserError
-from relab.base.text import duration, number
+from relab.base.places import address
+from relab.base.text import duration, figure, number
 from relab.config.views import MISSING, diff, flatten
 from relab.notebook import log
 from relab.notebook.log import Logged
@@ -81,6 +80,24 @@ class Setting:
 
 
 @dataclass(frozen=True)
+class Labelled:
+    """What people said about the runs of a page, and what may be done with them."""
+
+    star: bool
+    tags: list[str]
+    note: str  # that all have
+    archived: bool
+    ours: bool  # folders of relab's, which may be moved
+
+    @classmethod
+    def of(cls, runs: Sequence[ListedRun]) -> Labelled:
+        tags = sorted({tag for run in runs for tag in run.tags})
+        note = runs[0].note if len({run.note for run in runs}) == 1 else ""
+        star, archived = any(run.star for run in runs), any(run.archived for run in runs)
+        return cls(star, tags, note, archived, all(run.format == "relab" for run in runs))
+
+
+@dataclass(frozen=True)
 class MetricName:
     """A metric that can be drawn."""
 
@@ -109,7 +126,8 @@ def _page(request: Request, bench: Bench, group: SeedGroup, only: str | None) ->
     loaded = bench.shelf.loaded(group, listed)
     runs, called = loaded.runs, names.called(loaded.runs)
     return benches.html(
-        request, "group.html", group=group, only=only, listed=listed, first=first.first(bench.root / "-", [loaded], []),
+        request, "group.html", group=group, only=only, listed=listed, labels=Labelled.of(listed),
+        first=first.first(bench.root / "-", [loaded], []),
         outcome=sections.outcome(loaded), strip=strip(loaded, group.place),
         seeds=[_seed(run, called[run.name]) for run in runs],
         findings=bench.findings_of([group], {run.name for run in listed} if only else None), metrics=metrics(runs),
@@ -118,15 +136,9 @@ def _page(request: Request, bench: Bench, group: SeedGroup, only: str | None) ->
         evaluations=evaluations(loaded, called, group.place),
         commands=sections.commands(runs[0].history.folder, [loaded]), parent=runs[0].history.meta.get("parent"),
         source="&".join(f"r={quoted(run.name)}" for run in listed) if only else f"g={group.key}",
-        live=any(run.state == "running" for run in listed), entries=entries(bench, listed), share=share(listed),
+        live=any(run.state == "running" for run in listed), entries=entries(bench, listed),
+        addresses=[address(run.folder) for run in listed], log=address(bench.root / "LOG.md"),
     )  # fmt: skip
-
-
-def share(listed: Sequence[ListedRun]) -> str:
-    """What makes a file of this page, where the server was started."""
-    here = Path.cwd()
-    places = [run.folder.relative_to(here) if run.folder.is_relative_to(here) else run.folder for run in listed]
-    return shlex.join(["relab", "report", *map(str, places)])
 
 
 def entries(bench: Bench, listed: Sequence[ListedRun]) -> list[Logged]:
@@ -181,7 +193,7 @@ def _seed(run: Run, called: str) -> SeedRow:
     last = run.verdict.points[-1] if run.verdict.points else None
     limits = of_outcome(run.history, run.verdict.metric)
     known = last is not None and math.isfinite(last.se) and last.se > 0
-    error = with_error(last.mean, last.se, limits, "{:.2g}".format) if last is not None and known else ""
+    error = with_error(last.mean, last.se, limits, lambda x: figure(x, 2)) if last is not None and known else ""
     best = max(points, key=lambda p: p.mean) if points else None
     return SeedRow(
         run.name, called, run.state, words.verdict(run.verdict),

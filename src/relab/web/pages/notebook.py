@@ -15,6 +15,7 @@ from relab.base.documents import Document
 from relab.base.enclosed import inside
 from relab.base.errors import UserError
 from relab.base.jsonl import RecordError, read_json
+from relab.base.places import address
 from relab.config.base import require
 from relab.notebook import log
 from relab.notebook.log import Logged
@@ -29,6 +30,7 @@ from relab.web.remembered import Decision
 from relab.web.watching import sources
 
 SHOWN = 50
+MOST_COMPARED = 40  # groups of an experiment that a link names
 DECIDED = 20  # proposals whose fate is told
 STATES = {"yes": "yes", "no": "no", "cannot tell yet": "open"}
 
@@ -57,6 +59,7 @@ class Experiment:
     answers: list[str]
     runs: int
     running: int
+    address: str  # where its variants are compared
 
 
 def page(request: Request) -> Response:
@@ -67,7 +70,8 @@ def page(request: Request) -> Response:
     except (UserError, OSError) as error:
         entries, problem = [], str(error)
     return benches.html(request, "notebook.html", q=words, logs=[path.name for path in logs], entries=entries[:SHOWN],
-                        left=max(len(entries) - SHOWN, 0), problem=problem, experiments=experiments(bench))  # fmt: skip
+                        left=max(len(entries) - SHOWN, 0), problem=problem, into=address(bench.root / "LOG.md"),
+                        experiments=experiments(bench))  # fmt: skip
 
 
 def logs_of(root: Path) -> list[Path]:
@@ -97,10 +101,12 @@ def _shown(entry: Logged, root: Path, hit: Hit | None = None) -> Shown:
 
 def experiments(bench: Bench) -> list[Experiment]:
     homes: dict[Path, list[str]] = {}
+    keys: dict[Path, dict[str, None]] = {}
     for group in bench.shelf.every():
         for run in group.runs:
             if run.format == "relab" and (home := moves.experiment_of(run.folder)) is not None:
                 homes.setdefault(home, []).append(run.state)
+                keys.setdefault(home, {})[group.key] = None
     made = []
     for home, states in sorted(homes.items())[:200]:
         try:
@@ -111,8 +117,11 @@ def experiments(bench: Bench) -> list[Experiment]:
         verdicts = {STATES.get(str(each.get("verdict")), "open") for each in answers}
         state = "running" if "running" in states else "/".join(sorted(verdicts)) or "no answer yet"
         texts = [str(each.get("text") or "") for each in answers]
+        where = render.address("/compare", g=[*keys[home]]) if 1 < len(keys[home]) <= MOST_COMPARED else ""
         made.append(
-            Experiment(home.name, str(body.get("question") or ""), state, texts, len(states), states.count("running"))
+            Experiment(
+                home.name, str(body.get("question") or ""), state, texts, len(states), states.count("running"), where
+            )
         )
     return made
 
@@ -148,9 +157,15 @@ def approve(bench: Bench, body: Document) -> str:
     queue = str(bench.queue) if body.get("queue") is True else None
     wanted = str(body.get("id") or "")
     answer = bench.desk.ask(advising.approve, str(bench.root), _sources(bench), wanted, edits, queue)
-    title, text = answer.result()
-    _decide(bench, Decision(wanted, remembered.APPROVED, title, text, now()))
-    return str(text)
+    done: advising.Approved = answer.result()
+    _decide(bench, Decision(wanted, remembered.APPROVED, done.title, done.text, now()))
+
+    def back() -> None:
+        advising.take_back(done, str(bench.queue))
+        _forget(bench, wanted)
+
+    bench.undo.did(f"approved {done.title}", back)
+    return done.text
 
 
 def refuse(bench: Bench, body: Document) -> str:
@@ -158,15 +173,15 @@ def refuse(bench: Bench, body: Document) -> str:
     wanted = str(body.get("id") or "")[:40]
     require(bool(wanted), "which proposal?")
     title = bench.desk.ask(advising.title, str(bench.root), _sources(bench), wanted).result()
-    _decide(bench, Decision(wanted, remembered.REJECTED, title, "it is not proposed again", now()))
-
-    def back() -> None:
-        kept = remembered.read(bench.root)
-        kept.decisions = kept.without(wanted)
-        remembered.write(bench.root, kept)
-
-    bench.undo.did("rejected a proposal", back)
+    _decide(bench, Decision(wanted, remembered.REJECTED, title, "no longer shown as waiting", now()))
+    bench.undo.did(f"rejected {title}", lambda: _forget(bench, wanted))
     return f"rejected: {title}"
+
+
+def _forget(bench: Bench, wanted: str) -> None:
+    kept = remembered.read(bench.root)
+    kept.decisions = kept.without(wanted)
+    remembered.write(bench.root, kept)
 
 
 def _decide(bench: Bench, decision: Decision) -> None:

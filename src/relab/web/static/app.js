@@ -21,7 +21,7 @@ relab.toast = (text, action, run) => {
   setTimeout(() => line.remove(), action ? 9000 : 5000);
 };
 
-relab.post = async (verb, body) => {
+relab.post = async (verb, body, quiet = false) => {  // quiet: who asked says himself what did not work
   const answer = await fetch("/act/" + verb, {
     method: "POST",
     headers: { "Content-Type": "application/json", "X-Relab-Token": $('meta[name="relab-token"]').content },
@@ -30,17 +30,22 @@ relab.post = async (verb, body) => {
   const text = await answer.text();
   let said = {};
   try { said = JSON.parse(text); } catch { said = { error: text }; }
-  if (!answer.ok) { relab.toast(said.error || "that did not work"); throw new Error(said.error); }
+  const why = said.error || "that did not work";
+  if (!answer.ok && !quiet) relab.toast(why);
+  if (!answer.ok) throw new Error(why);
   return said;
 };
 
-relab.act = async (verb, body) => {
-  const said = await relab.post(verb, body);
+relab.act = async (verb, body, quiet = false) => {
+  const said = await relab.post(verb, body, quiet);
   relab.toast(said.said, verb === "undo" ? "" : "Undo", relab.undo);
   relab.changed && relab.changed();
   return said;
 };
-relab.undo = () => relab.act("undo", {});
+relab.undo = () => {
+  for (const line of $$("#toast > div")) if ($("button", line)) line.remove();  // what they offered to undo is not the last change any more
+  return relab.act("undo", {});
+};
 
 relab.ask = (label, text = "") => new Promise((done) => {
   const dialog = $("#ask"), input = $("input", dialog);

@@ -51,7 +51,7 @@
 
     query(extra = {}) {
       const view = relab.view, params = new URLSearchParams(relab.source);
-      const fields = { metric: this.figure.dataset.metric, x: view.x, smooth: view.smooth || "", from: view.from, to: view.to, ...extra };
+      const fields = { metric: this.figure.dataset.metric, x: view.x, smooth: view.smooth || "", from: view.from, to: view.to, logx: view.logx ? 1 : "", ...extra };
       for (const [key, value] of Object.entries(fields)) if (value !== "" && value !== null && value !== undefined) params.set(key, value);
       return params;
     }
@@ -88,27 +88,42 @@
 
     log() { return this.data && this.data.log_y !== "no" && (relab.view.log === null ? this.data.log_y === "yes" : relab.view.log); }
 
+    logx() { return relab.view.logx && !!this.data && !!this.data.span && this.data.span[1] > 0; }
+
+    ends() {  // of the axis that is shown; a log axis begins at its first row above 0
+      const span = this.data.span || [0, 1], view = relab.view, to = view.to ?? (span[1] > span[0] ? span[1] : span[0] + 1);
+      const from = view.from ?? span[0];
+      if (!this.logx() || from > 0) return [from, to];
+      const firsts = this.data.lines.map((line) => line.x.find((x) => x > 0)).filter((x) => x < to);
+      return [firsts.length ? Math.min(...firsts) : to / 1000, to];
+    }
+
     // ---- From lines and bands to what uPlot draws
 
     series() {
       const data = this.data, tables = [], series = [{}], bands = [], many = data.lines.length > 1;
       const banded = new Set(data.bands.map((band) => band.place));
+      const rising = (x, ...columns) => {  // rows that have a place on the axis
+        if (!this.logx() || !(x[0] <= 0)) return [x, ...columns];
+        const kept = x.map((v, i) => i).filter((i) => x[i] > 0);
+        return [x, ...columns].map((column) => kept.map((i) => column[i]));
+      };
       const log = this.log(), value = (v) => (v === null || Math.abs(v) > 1e30 || (log && v <= 0) ? null : v);
       for (const line of data.lines) {
         const colour = tone(line.place), faint = banded.has(line.place) || line.smooth;
         const base = { group: line.group, run: line.run, called: line.called, dash: DASHES[Math.floor(line.place / 6) % 3], spanGaps: false, show: !this.isHidden(line) };
-        tables.push([line.x, line.y.map(value)]);
+        tables.push(rising(line.x, line.y.map(value)));
         const single = line.x.length === 1;
         series.push({ ...base, kind: "raw", stroke: colour(faint ? 0.34 : many ? 0.85 : 1), width: faint ? 1 : 1.5, points: { show: single || line.exact && line.x.length < 60, size: single ? 7 : 4, fill: colour(faint ? 0.34 : 1) } });
         if (line.smooth) {
-          tables.push([line.x, line.smooth.map(value)]);
+          tables.push(rising(line.x, line.smooth.map(value)));
           series.push({ ...base, kind: "smooth", stroke: colour(banded.has(line.place) ? 0.6 : 1), width: 1.8, points: { show: false } });
         }
       }
       for (const band of data.bands) {
         const colour = tone(band.place), show = !this.hidden.has("g:" + band.group), base = { group: band.group, show, points: { show: false }, band: true };
         const first = series.length;
-        tables.push([band.x, band.high.map(value)], [band.x, band.low.map(value)], [band.x, band.mean.map(value)]);
+        for (const column of [band.high, band.low, band.mean]) tables.push(rising(band.x, column.map(value)));
         series.push({ ...base, kind: "high", stroke: "transparent", width: 0 }, { ...base, kind: "low", stroke: "transparent", width: 0 }, { ...base, kind: "mean", stroke: colour(1), width: 2.4, dash: DASHES[Math.floor(band.place / 6) % 3] });
         bands.push({ series: [first, first + 1], fill: colour(0.17) });
       }
@@ -128,22 +143,27 @@
         return;
       }
       const { rows, series, bands } = this.series(), log = this.log(), ink = css("--dim"), rule = css("--rule"), time = relab.view.x === "time";
-      const span = data.span || [0, 1], view = relab.view;
+      const logx = this.logx();
       const lead = this.figure.classList.contains("lead");
       const options = {
-        width: plot.clientWidth, height: this.size(), series, bands, legend: { show: false }, padding: this.room(plot.clientWidth, lead, span),
+        width: plot.clientWidth, height: this.size(), series, bands, legend: { show: false }, padding: this.room(plot.clientWidth, lead),
         cursor: { drag: { x: true, y: false, setScale: false }, focus: { prox: 24 }, sync: { key: "relab" }, points: { size: 6 } },
         focus: { alpha: 1 },
-        scales: { x: { time: false, range: () => [view.from ?? span[0], view.to ?? (span[1] > span[0] ? span[1] : span[0] + 1)] }, y: { distr: log ? 3 : 1, range: (u, low, high) => (log ? this.decades(low, high) : this.reach(low, high)) } },
+        scales: { x: { time: false, distr: logx ? 3 : 1, range: () => this.ends() }, y: { distr: log ? 3 : 1, range: (u, low, high) => (log ? this.decades(low, high) : this.reach(low, high)) } },
         axes: [
-          { stroke: ink, grid: { stroke: rule, width: 1 }, ticks: { stroke: rule }, values: (u, splits) => (time ? splits.map((v) => (v === null ? "" : clock(v))) : ticks(splits)), label: lead ? data.axis : undefined, labelSize: 20, labelGap: 0, size: 28, font: "11px system-ui", labelFont: "12px system-ui" },
-          { stroke: ink, grid: { stroke: rule, width: 1 }, ticks: { stroke: rule }, splits: log ? (u) => this.powers(u.scales.y.min, u.scales.y.max) : undefined, filter: log ? (u, splits) => splits : undefined, values: (u, splits) => ticks(splits), size: 52, font: "11px system-ui" },
+          { stroke: ink, grid: { stroke: rule, width: 1 }, ticks: { stroke: rule }, splits: logx ? (u) => this.powers(u.scales.x.min, u.scales.x.max) : undefined, filter: logx ? (u, splits) => splits : undefined, values: (u, splits) => (time ? splits.map((v) => (v === null ? "" : clock(v))) : ticks(splits)), label: lead ? data.axis : undefined, labelSize: 20, labelGap: 0, size: 28, font: "11px system-ui", labelFont: "12px system-ui" },
+          { stroke: ink, grid: { stroke: rule, width: 1 }, ticks: { stroke: rule }, splits: log ? (u) => this.powers(u.scales.y.min, u.scales.y.max) : undefined, filter: log ? (u, splits) => splits : undefined, values: (u, splits) => ticks(splits), size: (u, texts) => this.beside(texts), font: "11px system-ui" },
         ],
         hooks: { draw: [(u) => this.over(u)], setSelect: [(u) => this.zoom(u)], setCursor: [(u) => this.tip(u)], ready: [(u) => this.wheel(u)] },
       };
       this.plot = new uPlot(options, rows, plot);
       this.caption();
       this.keys();
+    }
+
+    beside(texts) {  // as wide as the longest number that stands there, and no narrower than the charts around it
+      pen.font = "11px system-ui";
+      return Math.max(52, ...(texts || []).map((text) => Math.ceil(pen.measureText(text).width) + 18));
     }
 
     reach(low, high) {
@@ -232,13 +252,13 @@
       ctx.restore();
     }
 
-    room(width, lead, span) {  // names of levels stand to the right of the frame, those of findings over it: on no line
+    room(width, lead) {  // names of levels stand to the right of the frame, those of findings over it: on no line
       pen.font = "11px system-ui";
-      const data = this.data, view = relab.view, from = view.from ?? span[0], to = view.to ?? (span[1] > span[0] ? span[1] : span[0] + 1);
+      const data = this.data, view = relab.view, bend = this.logx() ? (v) => Math.log(Math.max(v, 1e-300)) : (v) => v, [from, to] = this.ends().map(bend);
       for (const level of data.levels) level.words = `${level.label} ${nice(level.value)}`;
       const right = Math.max(20, ...data.levels.map((level) => pen.measureText(level.words).width + 10)), across = Math.max(width - 60 - right, 1), ends = [];
       for (const finding of data.findings) {
-        const x = (finding.x - from) / (to - from) * across, long = pen.measureText(finding.slug).width + 8;
+        const x = (bend(finding.x) - from) / (to - from) * across, long = pen.measureText(finding.slug).width + 8;
         const start = x + long > across ? Math.max(x - long, 0) : x;
         const free = ends.findIndex((end) => end <= start);
         finding.row = x < 0 || x > across ? -1 : free < 0 ? ends.length : free;
@@ -384,7 +404,7 @@
   // ---- What all charts of a page share
 
   const params = relab.params(), float = (name) => (params.get(name) === null ? null : Number(params.get(name)));
-  relab.view = { x: params.get("x") || "steps", from: float("from"), to: float("to"), smooth: float("smooth") || 0, log: params.get("log") === null ? null : params.get("log") === "1", marks: params.get("marks") !== "0" };
+  relab.view = { x: params.get("x") || "steps", from: float("from"), to: float("to"), smooth: float("smooth") || 0, log: params.get("log") === null ? null : params.get("log") === "1", logx: params.get("logx") === "1", marks: params.get("marks") !== "0" };
   relab.charts = [];
   relab.chart = (figure) => { const made = new Chart(figure); relab.charts.push(made); return made; };
   relab.again = () => relab.charts.forEach((chart) => (chart.visible ? chart.load() : (chart.stale = true)));
@@ -394,7 +414,7 @@
     relab.set({ from, to });
     const reset = $("#reset");
     if (reset) reset.hidden = from === null;
-    for (const chart of relab.charts) if (chart.plot) chart.plot.redraw(false, true), chart.plot.setScale("x", { min: from ?? chart.data.span[0], max: to ?? chart.data.span[1] });
+    for (const chart of relab.charts) if (chart.plot) chart.plot.redraw(false, true), chart.plot.setScale("x", (([min, max]) => ({ min, max }))(chart.ends()));
     clearTimeout(relab.closer);
     relab.closer = setTimeout(relab.again, 90);  // what is there is stretched at once; the rows of the stretch follow
   };
@@ -422,6 +442,11 @@
     box.innerHTML = new DOMParser().parseFromString(await answer.text(), "text/html").body.innerHTML;
     for (const card of $$("details.finding", box)) card.open = open.has($("b", card).textContent);
   };
+  const logx = $("#logx");
+  if (logx) {
+    logx.checked = relab.view.logx;
+    logx.onchange = () => { relab.view.logx = logx.checked; relab.set({ logx: logx.checked ? 1 : null }); relab.again(); };
+  }
   relab.keys["0"] = () => relab.zoom(null, null);
   addEventListener("relab-theme", () => relab.charts.forEach((chart) => chart.data && chart.draw()));
 })();

@@ -32,6 +32,7 @@
     }
     result.innerHTML = text;
     $(".middle", result)?.replaceWith($("#middle"));
+    relab.savable(result);
     for (const button of $$(".copy", result)) button.onclick = () => {
       navigator.clipboard.writeText(button.closest("h3").nextElementSibling.textContent).then(() => relab.toast("copied"), () => relab.toast("the browser does not let pages copy"));
     };

@@ -50,7 +50,22 @@
     details.dataset.read = "1";
     const answer = await fetch(details.dataset.src);
     $("div", details).outerHTML = await answer.text();
+    relab.savable(details);
   });
+
+  // ---- Star, tags, note, archive
+
+  const labels = () => $("#labels"), target = () => (labels().dataset.run ? { runs: [labels().dataset.run] } : { groups: [labels().dataset.group] });
+  const deeds = {
+    star: () => relab.act("star", { ...target(), on: labels().dataset.on !== "true" }),
+    tag: async () => { const word = await relab.ask("Tag (several with blanks)"); if (word) relab.act("tag", { ...target(), tag: word, on: true }); },
+    untag: (button) => relab.act("tag", { ...target(), tag: button.dataset.tag, on: false }),
+    note: async () => { const text = await relab.ask("Note", labels().dataset.note); if (text !== null) relab.act("note", { ...target(), text }); },
+    archive: async () => { await relab.act("archive", target()); location.href = "/runs"; },
+  };
+  addEventListener("click", (event) => { const button = event.target.closest("#labels [data-do]"); if (button) deeds[button.dataset.do](button); });
+  Object.assign(relab.keys, { s: deeds.star, t: deeds.tag, n: deeds.note, e: () => $("#labels [data-do=archive]")?.click() });
+  relab.changed = () => numbers();
 
   // ---- While it trains: rows as they come, the numbers when the run has changed, findings as they fire
 
@@ -66,9 +81,9 @@
       if ($$(".chart").some((each) => each.dataset.metric === figure.dataset.metric)) continue;
       relab.chart($(".charts").appendChild(document.importNode(figure, true)));
     }
-    for (const selector of [".right", ".answer"]) {
+    for (const selector of [".right", ".answer", "#labels"]) {
       const now = $(selector), next = $(selector, fresh);
-      if (now && next && now.innerHTML !== next.innerHTML) {
+      if (now && next && now.outerHTML !== next.outerHTML) {
         const open = $$("details", now).map((each) => each.open);
         now.replaceWith(next);
         $$("details", next).forEach((each, i) => (each.open = open[i] ?? each.open));
@@ -78,6 +93,7 @@
   relab.listen(relab.source);
   const soon = () => { clearTimeout(late); late = setTimeout(numbers, 400); };
   relab.on("rows", () => { relab.again(); soon(); });
+  relab.on("runs", soon);
   relab.on("findings", async () => {
     await relab.cards();
     relab.again();

@@ -2,14 +2,18 @@
 "use strict";
 (() => {
   const more = $("#more");
-  const load = async () => {
+  let turn = 0;
+  const typed = () => $$("input[data-was]").some((input) => input.value !== input.dataset.was || input === document.activeElement);
+  const load = async (gently = false) => {  // gently: what somebody types is not taken away
+    const mine = ++turn;
     if (!more) return;
-    const answer = await fetch(more.dataset.src);
-    more.innerHTML = answer.ok ? await answer.text() : "<p class='dim'></p>";
+    const answer = await fetch(more.dataset.src), text = await answer.text();
+    if (mine !== turn || (gently && typed())) return;  // a later question has the newer answer
+    more.innerHTML = answer.ok ? text : "<p class='dim'></p>";
     if (!answer.ok) more.firstChild.textContent = "this could not be worked out";
   };
   load();
-  relab.changed = load;
+  relab.changed = () => load();
 
   const seen = $("#seen");
   if (seen) seen.onclick = async () => { seen.disabled = true; await relab.post("seen", {}); location.reload(); };
@@ -18,13 +22,23 @@
     if (!form || !what) return;
     const edits = {};
     for (const input of $$("input[data-was]", form)) if (input.value !== input.dataset.was) edits[input.name] = input.value;
-    event.target.disabled = true;
+    const buttons = $$("button", form), id = form.dataset.id;
+    for (const each of buttons) each.disabled = true;
+    $(".problem", form)?.remove();
     try {
-      if (what === "refuse") await relab.act("refuse", { id: form.dataset.id });
-      else relab.toast((await relab.post("approve", { id: form.dataset.id, edits, queue: what === "queue" })).said);
-      await load();
-    } finally { event.target.disabled = false; }
+      await (what === "refuse" ? relab.act("refuse", { id }, true) : relab.act("approve", { id, edits, queue: what === "queue" }, true));
+    } catch (error) { refused(form, error.message); }
+    for (const each of buttons) each.disabled = false;
   });
+  addEventListener("submit", (event) => { if (event.target.matches(".proposal")) event.preventDefault(); });  // Enter decides nothing
+  const refused = (form, why) => {  // stays where the value is, until the next try
+    const line = document.createElement("p");
+    line.className = "problem";
+    line.setAttribute("role", "alert");
+    line.textContent = why;
+    $("table", form).after(line);
+    ($$("input[data-was]", form).find((input) => input.value !== input.dataset.was) || $("input", form))?.focus();
+  };
 
   let late = null;
   const again = () => { clearTimeout(late); late = setTimeout(async () => {
@@ -38,4 +52,5 @@
   relab.listen();
   relab.on("runs", again);
   relab.on("findings", again);
+  relab.on("findings", () => typed() || load(true));  // a proposal follows from findings
 })();

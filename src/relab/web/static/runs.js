@@ -109,11 +109,17 @@
     const what = event.target.dataset.do, groups = [...chosen.keys()];
     if (what === "clear") { chosen.clear(); show(); dress(); }
     if (what === "tag") tag(groups);
+    if (what === "note") note(groups);
     if (what === "archive") { await relab.act("archive", { groups }); chosen.clear(); show(); }
   });
   const tag = async (groups) => {
     const word = await relab.ask("Tag (several with blanks)");
     if (word) relab.act("tag", { groups, tag: word, on: true });
+  };
+
+  const note = async (groups, before = "") => {
+    const text = await relab.ask("Note", before);
+    if (text !== null) relab.act("note", { groups, text });
   };
 
   // ---- Keys: the row one stands on
@@ -136,10 +142,7 @@
     c: () => chosen.size && $("a", bar).click(),
     s: withRow((body) => $("tr.row .star", body).click()),
     t: withRow((body) => tag([body.dataset.key])),
-    n: withRow(async (body) => {
-      const text = await relab.ask("Note", $(".remark", body)?.textContent || "");
-      if (text !== null) relab.act("note", { groups: [body.dataset.key], text });
-    }),
+    n: withRow((body) => note([body.dataset.key], $(".remark", body)?.textContent || "")),
     e: withRow((body) => relab.act("archive", { groups: [body.dataset.key] })),
     o: withRow((body) => fold(body, !open.has(body.dataset.key))),
   });
