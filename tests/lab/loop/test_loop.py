@@ -5,6 +5,9 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
+import sys
+import time
 from collections import Counter
 from pathlib import Path
 
@@ -12,10 +15,15 @@ import pytest
 from loops import PROGRAM, PYTHON, calls, prepare, write
 
 from relab import cli
+from relab.base import processes
 from relab.base.jsonl import read_jsonl
 from relab.config.base import ConfigError
+from relab.formats.read import foreign_state
 from relab.lab import loop
+from relab.lab.execute import local
+from relab.lab.experiment import cells, foreign
 from relab.lab.loop import journal as journals
+from relab.lab.loop import lock
 from relab.lab.loop.journal import Journal
 from relab.lab.loop.lock import TamperedError
 
@@ -157,6 +165,72 @@ def test_killed_before_and_after_every_event_it_comes_to_the_same_and_runs_nothi
     prepare().go(1)
     assert [steady(row) for row in rows() if row["event"] != "ended"] == killed
     assert sorted(calls()) == sorted(runs)
+
+
+def test_a_program_that_ends_while_its_next_try_is_prepared_has_run_once():
+    """The loop was killed, and its program ends after it was asked about and before it would be started again."""
+    write(x=0.1)
+    looping = prepare()
+    looping.go(0)
+    cell = looping.arms.cell("base", 0)
+    foreign.keep(cell, {**foreign_state.read_state(cell.folder), "exit_code": None, "pid": None})
+    job = looping.arms.guarded(cells.job(looping.arms.experiment, cell, looping.arms.folder), cell)
+    real = lock.check
+
+    def ends_now(plan: loop.Loop, folder: Path) -> None:
+        real(plan, folder)
+        foreign.code_path(cell).write_text("0\n")  # as the shell around it writes
+
+    assert not job.done()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(lock, "check", ends_now)
+        assert local.run([job], 1).finished == [job.name]
+    assert calls().count("base-s0") == 1
+    assert (cell.folder / "progress.csv").is_file(), "what it left is not thrown away"
+
+
+WAITS = "import os, time\nwhile not os.path.exists('go'):\n    time.sleep(0.01)\n"  # for the test
+
+
+class Told(list):
+    """Lets the program end once the loop says that it waits for it."""
+
+    def append(self, line: str) -> None:
+        super().append(line)
+        if "still running since an earlier call" in line:
+            Path("go").touch()
+
+
+def test_a_program_that_outlived_its_loop_is_waited_for_and_runs_once():
+    write(x=0.1, program=WAITS + PROGRAM)
+    pid = os.fork()
+    if pid == 0:
+        try:
+            prepare().go(0)
+        finally:
+            os._exit(1)
+    state = Path("loops/l/state/base-s0.json")
+    while not (state.is_file() and '"pid"' in state.read_text()):
+        time.sleep(0.002)
+    os.kill(pid, signal.SIGKILL)
+    os.waitpid(pid, 0)
+    prepare(lines=Told()).go(0)
+    assert Path("go").exists(), "it said so"
+    assert Counter(calls()) == Counter(f"base-s{k}" for k in range(6))
+
+
+def test_a_trainer_without_a_record_yet_is_waited_for():
+    """relab's own: between its start and its first file there is nothing to lock, and a second one would fail."""
+    looping = (write(x=0.1), prepare())[1]
+    cell = looping.arms.cell("p001", 7)
+    words = [sys.executable, "-c", "input()", "--runs", str(cell.folder.parent), "--name", cell.folder.name]
+    marks = {**os.environ, processes.JOB: cell.folder.name, processes.OWNER: processes.myself()}
+    with subprocess.Popen(words, stdin=subprocess.PIPE, env=marks, start_new_session=True) as child:
+        assert cells.busy(cell)
+        assert not cells.busy(looping.arms.cell("p001", 8))
+        assert child.stdin is not None
+        child.stdin.write(b"\n")
+    assert not cells.busy(cell)
 
 
 def test_half_a_row_of_the_journal_is_cut_off():

@@ -34,9 +34,14 @@ if TYPE_CHECKING:
 
 
 def command(e: Experiment, cell: Cell) -> list[str]:
-    """The next try's command line; its folder is there and, unless it resumes, empty."""
-    before = known(cell)
+    """The next try's command line; its folder is there and, unless it resumes, empty. No words: it has finished.
+
+    Who looks whether a process lives, and only then how it ended, misses none that ends in between.
+    """
     check_alone(cell)
+    before = known(cell)
+    if foreign_state.status(before) == "finished":
+        return []
     goes_on = bool(before) and cell.folder.is_dir() and (e.resume or bool(e.resume_command))
     if not goes_on:
         empty(cell.folder, bool(before))

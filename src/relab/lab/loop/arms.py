@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import math
 import shutil
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -26,7 +27,7 @@ import numpy as np
 from relab.base.documents import Settings
 from relab.base.enclosed import own, subfolder
 from relab.base.errors import UserError
-from relab.base.interrupts import Interrupted
+from relab.base.interrupts import Interrupted, Interrupts
 from relab.base.jsonl import RecordError
 from relab.base.processes import RELAB
 from relab.config import layers, registry
@@ -47,6 +48,7 @@ from relab.stats import keeping
 
 LOST = "resumed-run-lost-its-start"
 TAMPERED = "tampered"  # folder of marks: runs that were made while the evaluator was other
+POLL_S = 0.1
 Tell = Callable[[str], None]
 
 
@@ -98,6 +100,7 @@ class Arms:
         """All of these, finished and judged; what failed has no number. Raises Interrupted, TamperedError."""
         self.set_aside(cells)
         lock.check(self.plan, self.folder)
+        self.wait_for(cells)
         todo = [cell for cell in cells if not runs.settled(cell) and not self.gave_up(cell)]
         e = self.experiment
         if todo:
@@ -114,6 +117,18 @@ class Arms:
             self.note_failures([cell for cell in todo if cell.folder.name in done.failed])
         deciding.judge(self.plan, self.folder, cells, self.workers, self.trust)
         self.note_flaws(cells)
+
+    def wait_for(self, cells: Sequence[Cell]) -> None:
+        """Runs of a call that was killed go on without it: they come to their end, and are not begun a second time."""
+        left = [cell for cell in cells if self.plan.execute.here and not runs.settled(cell) and runs.busy(cell)]
+        if left:  # elsewhere the engine is asked
+            self.tell(f"  {', '.join(cell.folder.name for cell in left)}: still running since an earlier call, which"
+                      " was killed; waiting for the end")  # fmt: skip
+        with Interrupts() as stop:
+            while any(map(runs.busy, left)):
+                if stop.caught:
+                    raise Interrupted
+                time.sleep(POLL_S)
 
     def run_one(self, name: str) -> tuple[Cell, local.Result]:
         """One run by its name, on this machine, for a loop that goes on elsewhere; nothing but the run is written."""
