@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import signal
 import subprocess
@@ -107,9 +108,51 @@ def test_a_dry_run_tells_the_cost_and_makes_nothing(capsys: pytest.CaptureFixtur
 
 def test_time_that_does_not_suffice_begins_nothing():
     write()
+    prepare().go(0)
     looping = prepare()
     assert "of the time are left" in looping.go(3, seconds=0.0)
     assert not looping.state.trials
+
+
+def lasting(seconds: float) -> None:
+    """Every run so far took that long, as their states say."""
+    for path in Path("loops/l/state").glob("*.json"):
+        path.write_text(json.dumps({**json.loads(path.read_text()), "seconds": seconds}))
+
+
+def test_runs_that_may_not_fit_into_the_time_are_not_begun_and_the_next_call_makes_them(monkeypatch):
+    """Two at a time, 100 seconds each: of five fresh seeds and one of the base, four fit into 250 seconds."""
+    write(x=0.1)
+    prepare().go(0)
+    looping = prepare()
+    trial = looping.propose()
+    assert trial is not None
+    looping.look_first(trial)
+    assert trial.stage == "confirm"
+    lasting(100.0)
+    before, looping = len(calls()), prepare()
+    made, time_ = looping.arms.make, looping.arms.time
+
+    def take(todo: list[cells.Cell]) -> None:
+        made(todo)
+        time_.began -= 100.0 * math.ceil(len(todo) / 2)
+
+    monkeypatch.setattr(looping.arms, "make", take)
+    why = looping.go(0, seconds=250.0)
+    assert len(calls()) == before + 4
+    assert why.startswith("2 runs to go before the next decision (up to 1m40s each), and ")
+    assert rows()[-1] == {"event": "ended", "why": why}
+    assert prepare().go(0, seconds=99.0).startswith("2 runs to go")
+    assert len(calls()) == before + 4, "none of them fits"
+    assert prepare().go(0) == "0 proposals, as asked"
+    assert max(Counter(calls()).values()) == 1
+    assert prepare().state.open is None, "the next call with time enough goes on"
+
+
+def test_the_first_runs_tell_what_one_takes():
+    write(x=0.1)
+    assert "6 runs to go" in prepare().go(3, seconds=0.0)
+    assert not calls()
 
 
 def test_what_was_refuted_is_not_tried_again():

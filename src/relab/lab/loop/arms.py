@@ -39,6 +39,7 @@ from relab.lab.experiment.cells import Cell
 from relab.lab.experiment.conclude import check_metric, outcome
 from relab.lab.experiment.question import Experiment
 from relab.lab.loop import audit, deciding, lock
+from relab.lab.loop.allowance import Allowance
 from relab.lab.loop.deciding import Number
 from relab.lab.loop.journal import Journal
 from relab.lab.loop.plan import BASE, Loop
@@ -62,6 +63,7 @@ class Arms:
     workers: int
     tell: Tell = print
     watch: Callable[[int, int], None] | None = None
+    time: Allowance = field(default_factory=Allowance)  # of this call
     known: dict[str, Number] = field(default_factory=dict)  # run -> what it came to where it counts
     logged: dict[str, float] = field(default_factory=dict)  # run -> what it logged itself
 
@@ -97,26 +99,34 @@ class Arms:
     # ---- Making them
 
     def run(self, cells: Sequence[Cell]) -> None:
-        """All of these, finished and judged; what failed has no number. Raises Interrupted, TamperedError."""
+        """All of these, finished and judged; what failed has no number. Raises Interrupted, Tampered, OutOfTime."""
         self.set_aside(cells)
         lock.check(self.plan, self.folder)
         self.wait_for(cells)
-        todo = [cell for cell in cells if not runs.settled(cell) and not self.gave_up(cell)]
-        e = self.experiment
-        if todo:
-            try:
-                jobs = [self.guarded(runs.job(e, cell, self.folder), cell) for cell in todo]
-                at = engines.of(self.plan.execute, self.folder)
-                done = local.run(jobs, self.workers, self.watch, self.look(todo), self.plan.look_every, at)
-                lock.check(self.plan, self.folder)
-            except lock.TamperedError:
-                self.mark(todo)
-                raise
-            if done.interrupted:
-                raise Interrupted
-            self.note_failures([cell for cell in todo if cell.folder.name in done.failed])
-        deciding.judge(self.plan, self.folder, cells, self.workers, self.trust)
+        at_once = self.plan.execute.at_once or self.workers
+        while todo := [cell for cell in cells if not runs.settled(cell) and not self.gave_up(cell)]:
+            self.make(part := self.time.fitting(todo, [*self.complete(), *cells], at_once))
+            if len(part) == len(todo):
+                break
+        began = time.monotonic()
+        judged = deciding.judge(self.plan, self.folder, cells, self.workers, self.trust)
+        self.time.judged(judged, time.monotonic() - began)
         self.note_flaws(cells)
+
+    def make(self, todo: Sequence[Cell]) -> None:
+        """Run these, all of which are missing."""
+        e = self.experiment
+        try:
+            jobs = [self.guarded(runs.job(e, cell, self.folder), cell) for cell in todo]
+            at = engines.of(self.plan.execute, self.folder)
+            done = local.run(jobs, self.workers, self.watch, self.look(todo), self.plan.look_every, at)
+            lock.check(self.plan, self.folder)
+        except lock.TamperedError:
+            self.mark(todo)
+            raise
+        if done.interrupted:
+            raise Interrupted
+        self.note_failures([cell for cell in todo if cell.folder.name in done.failed])
 
     def wait_for(self, cells: Sequence[Cell]) -> None:
         """Runs of a call that was killed go on without it: they come to their end, and are not begun a second time."""
