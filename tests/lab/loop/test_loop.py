@@ -23,8 +23,8 @@ from relab.formats.read import foreign_state
 from relab.lab import loop
 from relab.lab.execute import local
 from relab.lab.experiment import cells, foreign
+from relab.lab.loop import imported, lock
 from relab.lab.loop import journal as journals
-from relab.lab.loop import lock
 from relab.lab.loop.journal import Journal
 from relab.lab.loop.lock import TamperedError
 
@@ -458,6 +458,53 @@ def test_a_tampered_evaluator_stops_the_loop_and_what_ran_meanwhile_runs_again()
     again.go(0)
     assert again.state.trials[0].stage == "done"
     assert list(Path("loops/l/void").iterdir()), "the run is kept aside"
+
+
+HELPED = "import sys; sys.path.insert(0, '.'); import scoring.rules\n" + PROGRAM  # -I leaves the folder out
+
+
+def test_modules_beside_the_evaluator_are_locked_with_it():
+    """The program imports a package, which imports a module by dots; a third file is nobody's."""
+    write(x=0.1, program=HELPED)
+    Path("scoring").mkdir()
+    for name, text in {"__init__": "", "rules": "from . import weights", "weights": "W = 1.0"}.items():
+        Path(f"scoring/{name}.py").write_text(text)
+    Path("stranger.py").write_text("")
+    looping = prepare()
+    looping.go(0)
+    kept = lock.read_json(Path("loops/l"), lock.FILE)["evaluator"]
+    assert {key for key in kept if "scoring/" in key} == {
+        f"code scoring/{n}.py" for n in ("__init__", "rules", "weights")
+    }
+    Path("stranger.py").write_text("1")
+    lock.check(looping.plan, looping.arms.folder)
+    Path("scoring/weights.py").write_text("W = 2.0")
+    with pytest.raises(TamperedError, match=r"code scoring/weights\.py"):
+        looping.go(1)
+    Path("scoring/weights.py").write_text("W = 1.0")
+    lock.check(looping.plan, looping.arms.folder)
+    Path("math.py").write_text("def log10(x): return 0.0")  # Python would find this one first
+    with pytest.raises(TamperedError, match=r"/math\.py \(none -> "):
+        lock.check(looping.plan, looping.arms.folder)
+
+
+def test_what_a_program_imports_is_read_and_not_run():
+    folder = Path("code")
+    files = {"run.py": "def f():\n    import late\ntry:\n    import a.b\nexcept ImportError: pass\nimport os, json",
+             "late.py": "raise SystemExit", "a/b.py": "from .. import outside\nfrom . import c\nimport late",
+             "a/c.py": "this is no Python", "unused.py": "", "b.py": ""}  # fmt: skip
+    for name, text in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+    Path("outside.py").write_text("")
+    assert imported.beside(folder / "run.py") == [folder / name for name in ("a/b.py", "a/c.py", "late.py")]
+
+
+def test_a_program_that_is_run_by_its_name_is_locked():
+    write(x=0.1)
+    Path("l.yaml").write_text(Path("l.yaml").read_text().replace("program.py", "-m program"))
+    plan = loop.load(Path("l.yaml"))
+    assert Path("program.py").resolve() in lock.files(plan)
 
 
 def test_a_number_that_cannot_be_is_not_kept():
