@@ -42,6 +42,14 @@ class Ours:
     owner: str
     command: str
 
+    @property
+    def place(self) -> str:
+        """Its working folder; empty where the kernel does not tell."""
+        try:
+            return os.readlink(f"/proc/{self.member}/cwd")
+        except OSError:
+            return ""
+
     def to_json(self) -> Document:
         return asdict(self)
 

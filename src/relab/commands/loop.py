@@ -46,7 +46,7 @@ class LoopArgs(Planned):
     runs: int = 5
     """proposals to make in this call"""
     budget: str | None = None
-    """time for this call: 90s, 30m, 2h; a proposal that may not fit is not begun"""
+    """time for this call: 90s, 30m, 2h; no proposal and no run is begun that may not fit"""
     mode: Literal["full", "quick"] = "full"
     """quick: the keys below `quick` in the file instead, in a folder of its own (NAME-quick)"""
     check: Path | None = None
@@ -127,6 +127,10 @@ def carried_out(args: LoopArgs, looping: loop.Looping, seconds: float | None) ->
         return checked(args, looping)
     if args.queue:
         return enqueue(args)
+    from relab.lab.loop import cost
+
+    if args.json and seconds is not None:
+        cost.forecast(looping, args.runs)  # what a run takes must be known before one is begun
     if not (args.json or agreed(args, looping, seconds)):
         return None
     from relab.lab.loop import written

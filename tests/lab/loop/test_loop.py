@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import signal
+import subprocess
+import sys
+import time
 from collections import Counter
 from pathlib import Path
 
@@ -12,9 +16,14 @@ import pytest
 from loops import PROGRAM, PYTHON, calls, prepare, write
 
 from relab import cli
+from relab.base import processes
 from relab.base.jsonl import read_jsonl
 from relab.config.base import ConfigError
+from relab.formats.read import foreign_state
 from relab.lab import loop
+from relab.lab.execute import local
+from relab.lab.experiment import cells, foreign
+from relab.lab.loop import imported, lock
 from relab.lab.loop import journal as journals
 from relab.lab.loop.journal import Journal
 from relab.lab.loop.lock import TamperedError
@@ -99,9 +108,51 @@ def test_a_dry_run_tells_the_cost_and_makes_nothing(capsys: pytest.CaptureFixtur
 
 def test_time_that_does_not_suffice_begins_nothing():
     write()
+    prepare().go(0)
     looping = prepare()
     assert "of the time are left" in looping.go(3, seconds=0.0)
     assert not looping.state.trials
+
+
+def lasting(seconds: float) -> None:
+    """Every run so far took that long, as their states say."""
+    for path in Path("loops/l/state").glob("*.json"):
+        path.write_text(json.dumps({**json.loads(path.read_text()), "seconds": seconds}))
+
+
+def test_runs_that_may_not_fit_into_the_time_are_not_begun_and_the_next_call_makes_them(monkeypatch):
+    """Two at a time, 100 seconds each: of five fresh seeds and one of the base, four fit into 250 seconds."""
+    write(x=0.1)
+    prepare().go(0)
+    looping = prepare()
+    trial = looping.propose()
+    assert trial is not None
+    looping.look_first(trial)
+    assert trial.stage == "confirm"
+    lasting(100.0)
+    before, looping = len(calls()), prepare()
+    made, time_ = looping.arms.make, looping.arms.time
+
+    def take(todo: list[cells.Cell]) -> None:
+        made(todo)
+        time_.began -= 100.0 * math.ceil(len(todo) / 2)
+
+    monkeypatch.setattr(looping.arms, "make", take)
+    why = looping.go(0, seconds=250.0)
+    assert len(calls()) == before + 4
+    assert why.startswith("2 runs to go before the next decision (up to 1m40s each), and ")
+    assert rows()[-1] == {"event": "ended", "why": why}
+    assert prepare().go(0, seconds=99.0).startswith("2 runs to go")
+    assert len(calls()) == before + 4, "none of them fits"
+    assert prepare().go(0) == "0 proposals, as asked"
+    assert max(Counter(calls()).values()) == 1
+    assert prepare().state.open is None, "the next call with time enough goes on"
+
+
+def test_the_first_runs_tell_what_one_takes():
+    write(x=0.1)
+    assert "6 runs to go" in prepare().go(3, seconds=0.0)
+    assert not calls()
 
 
 def test_what_was_refuted_is_not_tried_again():
@@ -157,6 +208,72 @@ def test_killed_before_and_after_every_event_it_comes_to_the_same_and_runs_nothi
     prepare().go(1)
     assert [steady(row) for row in rows() if row["event"] != "ended"] == killed
     assert sorted(calls()) == sorted(runs)
+
+
+def test_a_program_that_ends_while_its_next_try_is_prepared_has_run_once():
+    """The loop was killed, and its program ends after it was asked about and before it would be started again."""
+    write(x=0.1)
+    looping = prepare()
+    looping.go(0)
+    cell = looping.arms.cell("base", 0)
+    foreign.keep(cell, {**foreign_state.read_state(cell.folder), "exit_code": None, "pid": None})
+    job = looping.arms.guarded(cells.job(looping.arms.experiment, cell, looping.arms.folder), cell)
+    real = lock.check
+
+    def ends_now(plan: loop.Loop, folder: Path) -> None:
+        real(plan, folder)
+        foreign.code_path(cell).write_text("0\n")  # as the shell around it writes
+
+    assert not job.done()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(lock, "check", ends_now)
+        assert local.run([job], 1).finished == [job.name]
+    assert calls().count("base-s0") == 1
+    assert (cell.folder / "progress.csv").is_file(), "what it left is not thrown away"
+
+
+WAITS = "import os, time\nwhile not os.path.exists('go'):\n    time.sleep(0.01)\n"  # for the test
+
+
+class Told(list):
+    """Lets the program end once the loop says that it waits for it."""
+
+    def append(self, line: str) -> None:
+        super().append(line)
+        if "still running since an earlier call" in line:
+            Path("go").touch()
+
+
+def test_a_program_that_outlived_its_loop_is_waited_for_and_runs_once():
+    write(x=0.1, program=WAITS + PROGRAM)
+    pid = os.fork()
+    if pid == 0:
+        try:
+            prepare().go(0)
+        finally:
+            os._exit(1)
+    state = Path("loops/l/state/base-s0.json")
+    while not (state.is_file() and '"pid"' in state.read_text()):
+        time.sleep(0.002)
+    os.kill(pid, signal.SIGKILL)
+    os.waitpid(pid, 0)
+    prepare(lines=Told()).go(0)
+    assert Path("go").exists(), "it said so"
+    assert Counter(calls()) == Counter(f"base-s{k}" for k in range(6))
+
+
+def test_a_trainer_without_a_record_yet_is_waited_for():
+    """relab's own: between its start and its first file there is nothing to lock, and a second one would fail."""
+    looping = (write(x=0.1), prepare())[1]
+    cell = looping.arms.cell("p001", 7)
+    words = [sys.executable, "-c", "input()", "--runs", str(cell.folder.parent), "--name", cell.folder.name]
+    marks = {**os.environ, processes.JOB: cell.folder.name, processes.OWNER: processes.myself()}
+    with subprocess.Popen(words, stdin=subprocess.PIPE, env=marks, start_new_session=True) as child:
+        assert cells.busy(cell)
+        assert not cells.busy(looping.arms.cell("p001", 8))
+        assert child.stdin is not None
+        child.stdin.write(b"\n")
+    assert not cells.busy(cell)
 
 
 def test_half_a_row_of_the_journal_is_cut_off():
@@ -342,6 +459,53 @@ def test_a_tampered_evaluator_stops_the_loop_and_what_ran_meanwhile_runs_again()
     again.go(0)
     assert again.state.trials[0].stage == "done"
     assert list(Path("loops/l/void").iterdir()), "the run is kept aside"
+
+
+HELPED = "import sys; sys.path.insert(0, '.'); import scoring.rules\n" + PROGRAM  # -I leaves the folder out
+
+
+def test_modules_beside_the_evaluator_are_locked_with_it():
+    """The program imports a package, which imports a module by dots; a third file is nobody's."""
+    write(x=0.1, program=HELPED)
+    Path("scoring").mkdir()
+    for name, text in {"__init__": "", "rules": "from . import weights", "weights": "W = 1.0"}.items():
+        Path(f"scoring/{name}.py").write_text(text)
+    Path("stranger.py").write_text("")
+    looping = prepare()
+    looping.go(0)
+    kept = lock.read_json(Path("loops/l"), lock.FILE)["evaluator"]
+    assert {key for key in kept if "scoring/" in key} == {
+        f"code scoring/{n}.py" for n in ("__init__", "rules", "weights")
+    }
+    Path("stranger.py").write_text("1")
+    lock.check(looping.plan, looping.arms.folder)
+    Path("scoring/weights.py").write_text("W = 2.0")
+    with pytest.raises(TamperedError, match=r"code scoring/weights\.py"):
+        looping.go(1)
+    Path("scoring/weights.py").write_text("W = 1.0")
+    lock.check(looping.plan, looping.arms.folder)
+    Path("math.py").write_text("def log10(x): return 0.0")  # Python would find this one first
+    with pytest.raises(TamperedError, match=r"/math\.py \(none -> "):
+        lock.check(looping.plan, looping.arms.folder)
+
+
+def test_what_a_program_imports_is_read_and_not_run():
+    folder = Path("code")
+    files = {"run.py": "def f():\n    import late\ntry:\n    import a.b\nexcept ImportError: pass\nimport os, json",
+             "late.py": "raise SystemExit", "a/b.py": "from .. import outside\nfrom . import c\nimport late",
+             "a/c.py": "this is no Python", "unused.py": "", "b.py": ""}  # fmt: skip
+    for name, text in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+    Path("outside.py").write_text("")
+    assert imported.beside(folder / "run.py") == [folder / name for name in ("a/b.py", "a/c.py", "late.py")]
+
+
+def test_a_program_that_is_run_by_its_name_is_locked():
+    write(x=0.1)
+    Path("l.yaml").write_text(Path("l.yaml").read_text().replace("program.py", "-m program"))
+    plan = loop.load(Path("l.yaml"))
+    assert Path("program.py").resolve() in lock.files(plan)
 
 
 def test_a_number_that_cannot_be_is_not_kept():

@@ -187,10 +187,8 @@ def load() -> float:
 
 @dataclass
 class Job:
-    """One run to be done: `command()` is asked anew for each try, because a second try resumes.
-
-    A command without words: the run was done by somebody else after `done` was asked.
-    """
+    """One run to be done: `command()` is asked anew for each try, because a second try resumes. No words: it is done,
+    by a process that outlived an earlier call."""
 
     name: str
     command: Callable[[], list[str]]
@@ -283,14 +281,15 @@ class _Going:
             job = self.waiting.pop(0)
             if job.done():  # by a process that outlived an earlier call, and ended meanwhile
                 continue
-            job.tries += 1
             if not isinstance(at, Local):
+                job.tries += 1
                 at.submit(Work(job.name, tuple(job.elsewhere), job.log, needs=job.needs, relab=job.relab))
                 continue
-            words = job.command()
-            if not words:
+            words = tuple(job.command())
+            if not words:  # it ended since `done` was asked
                 continue
-            at.submit(Work(job.name, tuple(words), job.log, needs=job.needs, code=job.code))
+            job.tries += 1
+            at.submit(Work(job.name, words, job.log, needs=job.needs, code=job.code))
             if job.started is not None and job.name in at.running:
                 job.started(at.running[job.name].process)
 

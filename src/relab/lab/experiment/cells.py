@@ -12,6 +12,7 @@ experiments/<id>/runs.json, answer.json, report.md, report.html
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -22,7 +23,7 @@ from relab.base import limits
 from relab.base.documents import Settings
 from relab.base.enclosed import inside, own, subfolder
 from relab.base.jsonl import RecordError, encode, write_atomic
-from relab.base.processes import RELAB
+from relab.base.processes import RELAB, Ours, ours
 from relab.config import layers as config
 from relab.config.base import require
 from relab.config.layers import Layer
@@ -33,7 +34,7 @@ from relab.lab.execute.where import Where
 from relab.lab.experiment import foreign, watcher
 from relab.lab.experiment.question import NOT_ASKED, Experiment
 from relab.record import history
-from relab.record.run_folder import clear_begun, read_config, read_meta
+from relab.record.run_folder import clear_begun, is_locked, read_config, read_meta
 
 
 @dataclass(frozen=True)
@@ -211,6 +212,19 @@ def recorded(cell: Cell) -> str | None:
         return str(read_meta(cell.folder).get("status"))
     except (RecordError, OSError):
         return None
+
+
+def busy(cell: Cell) -> bool:
+    """Whether a process that outlived a killed call still works on it: then it is waited for, not started twice."""
+    if foreign.known(cell):
+        return foreign.alive(cell) is not None
+    return is_locked(cell.folder) or any(started(cell, each) for each in ours())
+
+
+def started(cell: Cell, process: Ours) -> bool:
+    """Whether it is a trainer of this run, which may not have a record to lock yet."""
+    words = (str(cell.folder.parent), cell.folder.name)
+    return process.job == cell.folder.name and process.place == os.getcwd() and all(w in process.command for w in words)
 
 
 def why_failed(cell: Cell) -> str:

@@ -34,13 +34,13 @@ if TYPE_CHECKING:
 
 
 def command(e: Experiment, cell: Cell) -> list[str]:
-    """The next try's command line; its folder is there and, unless it resumes, empty.
+    """The next try's command line; its folder is there and, unless it resumes, empty. No words: it has finished.
 
-    No words: an earlier call's process came to its end after somebody asked whether the run was done.
+    Who looks whether a process lives, and only then how it ended, misses none that ends in between.
     """
     check_alone(cell)
-    before = known(cell)  # read once nobody writes any more, so that a run which has just ended is not run again
-    if before and foreign_state.status(before) == "finished":
+    before = known(cell)
+    if foreign_state.status(before) == "finished":
         return []
     goes_on = bool(before) and cell.folder.is_dir() and (e.resume or bool(e.resume_command))
     if not goes_on:

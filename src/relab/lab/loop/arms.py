@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import math
 import shutil
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -26,7 +27,7 @@ import numpy as np
 from relab.base.documents import Settings
 from relab.base.enclosed import own, subfolder
 from relab.base.errors import UserError
-from relab.base.interrupts import Interrupted
+from relab.base.interrupts import Interrupted, Interrupts
 from relab.base.jsonl import RecordError
 from relab.base.processes import RELAB
 from relab.config import layers, registry
@@ -38,6 +39,7 @@ from relab.lab.experiment.cells import Cell
 from relab.lab.experiment.conclude import check_metric, outcome
 from relab.lab.experiment.question import Experiment
 from relab.lab.loop import audit, deciding, lock
+from relab.lab.loop.allowance import Allowance
 from relab.lab.loop.deciding import Number
 from relab.lab.loop.journal import Journal
 from relab.lab.loop.plan import BASE, Loop
@@ -47,6 +49,7 @@ from relab.stats import keeping
 
 LOST = "resumed-run-lost-its-start"
 TAMPERED = "tampered"  # folder of marks: runs that were made while the evaluator was other
+POLL_S = 0.1
 Tell = Callable[[str], None]
 
 
@@ -60,6 +63,7 @@ class Arms:
     workers: int
     tell: Tell = print
     watch: Callable[[int, int], None] | None = None
+    time: Allowance = field(default_factory=Allowance)  # of this call
     known: dict[str, Number] = field(default_factory=dict)  # run -> what it came to where it counts
     logged: dict[str, float] = field(default_factory=dict)  # run -> what it logged itself
 
@@ -95,25 +99,46 @@ class Arms:
     # ---- Making them
 
     def run(self, cells: Sequence[Cell]) -> None:
-        """All of these, finished and judged; what failed has no number. Raises Interrupted, TamperedError."""
+        """All of these, finished and judged; what failed has no number. Raises Interrupted, Tampered, OutOfTime."""
         self.set_aside(cells)
         lock.check(self.plan, self.folder)
-        todo = [cell for cell in cells if not runs.settled(cell) and not self.gave_up(cell)]
-        e = self.experiment
-        if todo:
-            try:
-                jobs = [self.guarded(runs.job(e, cell, self.folder), cell) for cell in todo]
-                at = engines.of(self.plan.execute, self.folder)
-                done = local.run(jobs, self.workers, self.watch, self.look(todo), self.plan.look_every, at)
-                lock.check(self.plan, self.folder)
-            except lock.TamperedError:
-                self.mark(todo)
-                raise
-            if done.interrupted:
-                raise Interrupted
-            self.note_failures([cell for cell in todo if cell.folder.name in done.failed])
-        deciding.judge(self.plan, self.folder, cells, self.workers, self.trust)
+        self.wait_for(cells)
+        at_once = self.plan.execute.at_once or self.workers
+        while todo := [cell for cell in cells if not runs.settled(cell) and not self.gave_up(cell)]:
+            self.make(part := self.time.fitting(todo, [*self.complete(), *cells], at_once))
+            if len(part) == len(todo):
+                break
+        began = time.monotonic()
+        judged = deciding.judge(self.plan, self.folder, cells, self.workers, self.trust)
+        self.time.judged(judged, time.monotonic() - began)
         self.note_flaws(cells)
+
+    def make(self, todo: Sequence[Cell]) -> None:
+        """Run these, all of which are missing."""
+        e = self.experiment
+        try:
+            jobs = [self.guarded(runs.job(e, cell, self.folder), cell) for cell in todo]
+            at = engines.of(self.plan.execute, self.folder)
+            done = local.run(jobs, self.workers, self.watch, self.look(todo), self.plan.look_every, at)
+            lock.check(self.plan, self.folder)
+        except lock.TamperedError:
+            self.mark(todo)
+            raise
+        if done.interrupted:
+            raise Interrupted
+        self.note_failures([cell for cell in todo if cell.folder.name in done.failed])
+
+    def wait_for(self, cells: Sequence[Cell]) -> None:
+        """Runs of a call that was killed go on without it: they come to their end, and are not begun a second time."""
+        left = [cell for cell in cells if self.plan.execute.here and not runs.settled(cell) and runs.busy(cell)]
+        if left:  # elsewhere the engine is asked
+            self.tell(f"  {', '.join(cell.folder.name for cell in left)}: still running since an earlier call, which"
+                      " was killed; waiting for the end")  # fmt: skip
+        with Interrupts() as stop:
+            while any(map(runs.busy, left)):
+                if stop.caught:
+                    raise Interrupted
+                time.sleep(POLL_S)
 
     def run_one(self, name: str) -> tuple[Cell, local.Result]:
         """One run by its name, on this machine, for a loop that goes on elsewhere; nothing but the run is written."""

@@ -13,6 +13,7 @@ def forecast(loop: Looping, proposals: int) -> tuple[float, float]:
     """(least, most) seconds: all proposals are dropped at their first look; all are kept."""
     s, workers = loop.plan.seeds, loop.arms.workers
     one = loop.seconds_per_run() or first_price(loop)
+    loop.arms.time.guess = one
     noise = 0 if loop.state.noise else s.noise
     least, most = proposals * s.first, proposals * s.most
     return tuple(one * math.ceil((noise + n) / workers) for n in (least, most))  # type: ignore[return-value]

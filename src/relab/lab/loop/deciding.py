@@ -62,11 +62,12 @@ def path_of(folder: Path, name: str) -> Path:
 # ---- Making them
 
 
-def judge(plan: Loop, folder: Path, cells: Sequence[Cell], workers: int, trust: bool = False) -> None:
-    """The deciding evaluation of every finished run that has none yet; one that the loop did not make is removed."""
+def judge(plan: Loop, folder: Path, cells: Sequence[Cell], workers: int, trust: bool = False) -> int:
+    """The deciding evaluation of every finished run that has none yet; one that the loop did not make is removed. How
+    many there were."""
     todo = [cell for cell in cells if runs.settled(cell) and not is_made(plan, folder, cell.folder.name)]
     if plan.decides == "record" or not todo:
-        return
+        return 0
     for cell in todo:
         path_of(folder, cell.folder.name).unlink(missing_ok=True)
     subfolder(folder, FOLDER)
@@ -79,6 +80,7 @@ def judge(plan: Loop, folder: Path, cells: Sequence[Cell], workers: int, trust: 
         if job.name in result.failed:
             _gave_up(plan, folder, todo, job)
     lock.check(plan, folder)
+    return len(todo)
 
 
 def _own(plan: Loop, folder: Path, todo: Sequence[Cell], workers: int, trust: bool) -> list[local.Job]:

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import math
 import statistics
-import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -27,6 +26,7 @@ from relab.lab.experiment import cells as runs
 from relab.lab.experiment.cells import Cell, check_own, check_same
 from relab.lab.loop import deciding, dropped, lock, sampler, start
 from relab.lab.loop import plan as plans
+from relab.lab.loop.allowance import SAMPLE, OutOfTime
 from relab.lab.loop.arms import Arms, Tell
 from relab.lab.loop.foresee import scored
 from relab.lab.loop.journal import Journal, State, Trial
@@ -34,8 +34,6 @@ from relab.lab.loop.plan import BASE, Loop
 from relab.lab.loop.proposing import Proposer
 from relab.lab.sweep.cost import seconds_of
 from relab.stats import keeping
-
-SAMPLE = 20  # finished runs that are timed
 
 
 @dataclass
@@ -45,7 +43,6 @@ class Looping:
     arms: Arms
     proposer: Proposer
     written: Callable[[Looping, Trial], None] = lambda loop, trial: None  # the write-up of a proposal that is done
-    began: float = field(default_factory=time.monotonic)
 
     @property
     def plan(self) -> Loop:
@@ -63,6 +60,14 @@ class Looping:
 
     def go(self, proposals: int, seconds: float | None = None) -> str:
         """So many proposals, within so much time; why it ended. Raises Interrupted, TamperedError."""
+        self.arms.time.seconds = seconds
+        try:
+            return self.ended(self.do(proposals))
+        except OutOfTime as why:
+            return self.ended(str(why))
+
+    def do(self, proposals: int) -> str:
+        """What is open, then so many proposals; why it ended."""
         if self.state.noise is None:
             self.measure_noise()
         opened = self.state.open
@@ -70,23 +75,20 @@ class Looping:
             self.finish(opened)
         done = 0
         while done < proposals:
-            if seconds is not None and self.spent() + self.price(1) > seconds:
-                return self.ended(f"the next proposal may take {duration(self.price(1))}, and"
-                                  f" {duration(max(seconds - self.spent(), 0))} of the time are left")  # fmt: skip
+            if self.price(1) > self.arms.time.left:
+                return (f"the next proposal may take {duration(self.price(1))}, and {duration(self.arms.time.left)} of"
+                        " the time are left")  # fmt: skip
             trial = self.propose()
             if trial is None:
                 why = self.proposer.passed_over[-1] if self.proposer.passed_over else "nothing is left"
-                return self.ended(f"no further proposal: {why}")
+                return f"no further proposal: {why}"
             self.finish(trial)
             done += 1
-        return self.ended(f"{plural(done, 'proposal')}, as asked")
+        return f"{plural(done, 'proposal')}, as asked"
 
     def ended(self, why: str) -> str:
         self.journal.add("ended", why=why)
         return why
-
-    def spent(self) -> float:
-        return time.monotonic() - self.began
 
     # ---- The noise floor
 

@@ -10,7 +10,9 @@ from __future__ import annotations
 import hashlib
 import importlib.metadata
 import importlib.util
+import itertools
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
 from relab.base.documents import Document
@@ -19,6 +21,7 @@ from relab.base.jsonl import encode, read_json, write_atomic
 from relab.base.streams import seed_for
 from relab.config import layers, registry
 from relab.config.base import require
+from relab.lab.loop import imported
 from relab.lab.loop.plan import Loop, resolved
 
 FILE = "lock.json"
@@ -36,7 +39,7 @@ class TamperedError(UserError):
 
 def evaluator(plan: Loop) -> dict[str, str]:
     """Part -> hash."""
-    parts = {f"code {path.parent.name}/{path.name}": _file(path) for path in files(plan)}
+    parts = _code(files(plan))
     parts |= {f"code {name}": version for name, version in _packages(plan).items()}
     base = layers.flatten(resolved(plan))
     kept = {key: value for key, value in base.items() if key.startswith(("eval.", "env.")) or key == "total_steps"}
@@ -51,15 +54,37 @@ def hidden_seed(plan: Loop) -> int:
     return seed_for(plan.hidden_seed, "hidden") % 2**31
 
 
+def _code(paths: Sequence[Path]) -> dict[str, str]:
+    """Each file by its hash; those of one name and folder together."""
+    parts: dict[str, str] = {}
+    for path in paths:
+        name, mine = f"code {path.parent.name}/{path.name}", _file(path)
+        parts[name] = _text([parts[name], mine]) if name in parts else mine
+    return parts
+
+
 def files(plan: Loop) -> list[Path]:
-    """The files that an evaluation is made of; of a foreign program those that its commands name."""
+    """The files that an evaluation is made of, and the modules beside them that they import."""
+    named = programs(plan)
+    return list(dict.fromkeys([*named, *(path for program in named for path in imported.beside(program))]))
+
+
+def programs(plan: Loop) -> list[Path]:
+    """Of relab's runs the modules that play and count; of a foreign program the files that its commands name."""
     for name in plan.evaluator:
         require(Path(name).is_file(), f"`evaluator` must name files, but {name!r:.80} is none: it would not be locked")
     if plan.command:
         words = [*plan.command, *plan.evaluate, *plan.evaluator]
-        return list(dict.fromkeys(path.resolve() for word in words if (path := Path(word)).is_file() and _script(path)))
+        scripts = [path.resolve() for word in words if (path := Path(word)).is_file() and _script(path)]
+        return list(dict.fromkeys([*scripts, *_by_name(plan.command), *_by_name(plan.evaluate)]))
     named = [Path(name).resolve() for name in plan.evaluator]
     return [*(path for name in (*JUDGES, *_env_module(plan)) for path in _sources(name)), *named]
+
+
+def _by_name(words: Sequence[str]) -> list[Path]:
+    """What `python -m package.module` runs, where it lies below the working folder."""
+    names = [after for word, after in itertools.pairwise(words) if word == "-m"]
+    return [path.resolve() for name in names for path in imported.found(Path.cwd(), (*name.split("."), "__main__"))]
 
 
 def _sources(module: str) -> list[Path]:

@@ -15,13 +15,11 @@ from relab.base.interrupts import Interrupted
 from relab.config.base import require
 from relab.lab.execute import engines, local
 from relab.lab.experiment import cells as runs
-from relab.lab.experiment import foreign
 from relab.lab.experiment.cells import Cell
 from relab.lab.sweep import ask, plan, race, trials
 from relab.lab.sweep.plan import Sweep
 from relab.lab.sweep.points import Point
 from relab.lab.sweep.trials import Sweeping
-from relab.record.run_folder import is_locked
 
 Watch = Callable[[int, int], None]
 Tell = Callable[[str], None]
@@ -76,7 +74,7 @@ def run_rounds(s: Sweeping, workers: int, watch: Watch | None, tell: Tell | None
 
 def do(s: Sweeping, cells: list[Cell], workers: int, watch: Watch | None) -> None:
     """Run what is missing of these; what fails is written down with its last words and left alone."""
-    while s.plan.execute.here and any(map(busy, s.missing(cells))):  # elsewhere the engine is asked
+    while s.plan.execute.here and any(map(runs.busy, s.missing(cells))):  # elsewhere the engine is asked
         time.sleep(POLL_S)
     todo = s.missing(cells)
     if not todo:
@@ -97,11 +95,6 @@ def run_one(s: Sweep, folder: Path, name: str) -> tuple[Cell, local.Result]:
     chosen = [cell for cell in every if cell.folder.name == name]
     require(bool(chosen), f"`--only` must be one of the {len(every)} runs of {folder}, but is {name!r}")
     return chosen[0], local.run(runs.jobs(sweeping.experiment, chosen, folder), 1)
-
-
-def busy(cell: Cell) -> bool:
-    """Whether a process that outlived a killed sweep still works on it: then it is waited for, not started twice."""
-    return foreign.alive(cell) is not None if foreign.known(cell) else is_locked(cell.folder)
 
 
 # ---- Optuna

@@ -64,7 +64,7 @@ from relab.train.envs.drones_tasks import (  # fmt: skip
     start,
 )
 from relab.train.envs.drones_view import SEEN, observe_marked, observe_rows, observe_rows_wide
-from relab.train.kernels.jit import njit, prange, wide
+from relab.train.kernels.jit import lean, njit, prange, wide
 from relab.train.kernels.rng import uniform
 
 OUT, GROUNDED, COLLISION, FINISHED = 2, 3, 4, 5  # end codes
@@ -120,7 +120,7 @@ class Law(NamedTuple):
     guide: float  # weight of the guide
 
 
-@njit(cache=True)
+@lean()
 def meet(body, near, i):
     """The nearest neighbour of every drone of world i."""
     A = body.shape[1]
@@ -140,7 +140,7 @@ def meet(body, near, i):
             near[i, a, 3] = np.sqrt(away)
 
 
-@njit(cache=True)
+@lean()
 def touches(body, build, i, a):
     """Is a neighbour nearer than both arms are long?"""
     for b in range(body.shape[1]):
@@ -150,7 +150,7 @@ def touches(body, build, i, a):
     return False
 
 
-@njit(cache=True, error_model="numpy", inline="always")
+@lean(forceinline=True)
 def total_of(body, goal, phase, near, task, tick, i, a):
     """(total, its share for the position, cost of a crowd, how still it hovers at its target, its guide)"""
     crowded = CROWDED if near[i, a, 3] < CLOSE else 0.0
@@ -173,7 +173,7 @@ def total_of(body, goal, phase, near, task, tick, i, a):
     return total, position, crowded, still, STILL * still - A_METRE * left
 
 
-@njit(cache=True)
+@lean()
 def value(body, goal, phase, near, last, task, tick, i, a):
     """Note the total of a drone that begins, or heads for something new: its reward counts from there."""
     total, position, crowded, _, guide = total_of(body, goal, phase, near, task, tick, i, a)
@@ -209,7 +209,7 @@ def reset_rows(state, law, worlds_N, agents_NA):
                           i, a)  # fmt: skip
 
 
-@njit(cache=True, inline="always")
+@lean(forceinline=True)
 def leaves(body, carrying, i, a):
     """The end code of a drone that is outside of the box or on the floor, else 0."""
     x, y, z = body[i, a, X], body[i, a, Y], body[i, a, Z]
@@ -218,12 +218,12 @@ def leaves(body, carrying, i, a):
     return GROUNDED if z < (FLOOR_CARRYING if carrying else FLOOR) else 0
 
 
-@njit(cache=True, inline="always")
+@lean()
 def crash_cost(law):
     return CRASH_COSTS + law.guide * GUIDED_CRASH
 
 
-@njit(cache=True)
+@lean()
 def fly_on(body, goal, phase, tally, last, near, rings, task, tick, i, a):
     """Count a ring that was passed and head for the next one; the end code."""
     phase[i, a] = tasks.APPROACH
@@ -236,7 +236,7 @@ def fly_on(body, goal, phase, tally, last, near, rings, task, tick, i, a):
     return 0
 
 
-@njit(cache=True, error_model="numpy", inline="always")
+@lean(forceinline=True)
 def work_on(body, goal, phase, tally, last, near, was, rings, task, tick, rng, i, a, law, info):
     """One drone's task, after everybody has moved: (reward, end code)."""
     paid, end, event, crossing, weight = 0.0, 0, 0, 0, law.guide
@@ -272,7 +272,7 @@ def work_on(body, goal, phase, tally, last, near, was, rings, task, tick, rng, i
     return paid, end
 
 
-@njit(cache=True, inline="always")
+@lean(forceinline=True)
 def tell(tally, phase, task, end, i, a, info):
     """The channels that say how the episode stands."""
     level, drones = tally[i, a, PERFORMANCE], tally.shape[1]
@@ -284,7 +284,7 @@ def tell(tally, phase, task, end, i, a, info):
     info[COMPAT_RATE, i, a] = tally[i, a, PERFECT] * drones
 
 
-@njit(cache=True, inline="always")
+@lean()
 def step_world(body, build, goal, phase, tally, last, near, was, trail, rings, task, tick, rng, i, law, alive_NA,
                action, reward, terminated, end, info):  # fmt: skip
     tick[i] += 1

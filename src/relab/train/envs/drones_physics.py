@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 
-from relab.train.kernels.jit import njit
+from relab.train.kernels.jit import lean, njit
 from relab.train.kernels.rng import uniform
 
 DT = 0.05  # seconds of a tick: one step of Runge-Kutta
@@ -50,7 +50,7 @@ def around(rng, i, spread):
     return 1.0 + spread * (2.0 * uniform(rng, i) - 1.0)
 
 
-@njit(cache=True, error_model="numpy")
+@lean(forceinline=True)
 def prepared(b):
     """A build for `slopes`: what every stage would divide by is divided by once."""
     mass, ix, iy, iz, arm, thrust, damping, yaw, drag, gravity, _, lag, spinner = b
@@ -58,7 +58,7 @@ def prepared(b):
             ix - iy, 1.0 / lag, spinner)  # fmt: skip
 
 
-@njit(cache=True, error_model="numpy")
+@lean(forceinline=True)
 def slopes(s, u, c):
     """d/dt of a body s, whose rotors are driven towards the speeds u; c is the build, prepared."""
     _, _, _, vx, vy, vz, qw, qx, qy, qz, wx, wy, wz, r0, r1, r2, r3 = s
@@ -80,7 +80,7 @@ def slopes(s, u, c):
     )  # fmt: skip
 
 
-@njit(cache=True, error_model="numpy")
+@lean(forceinline=True)
 def ahead(s, k, h):
     """s + h k"""
     return (
@@ -90,7 +90,7 @@ def ahead(s, k, h):
     )  # fmt: skip
 
 
-@njit(cache=True, error_model="numpy")
+@lean(forceinline=True)
 def runge_kutta(s, u, b, dt):
     """One step of order 4. The attitude is brought back to length 1 after it; within, that would cost two orders."""
     c = prepared(b)
@@ -104,18 +104,18 @@ def runge_kutta(s, u, b, dt):
             s[13], s[14], s[15], s[16])  # fmt: skip
 
 
-@njit(cache=True)
+@lean(forceinline=True)
 def cut(x, most):
     return min(max(x, -most), most)
 
 
-@njit(cache=True)
+@lean(forceinline=True)
 def driven(action, limit):
     """The rotor speed that an action in [-1, 1] asks for; what lies beyond is clipped."""
     return 0.5 * (min(max(action, -1.0), 1.0) + 1.0) * limit
 
 
-@njit(cache=True, error_model="numpy", inline="always")
+@lean(forceinline=True)
 def fly(body, build, action, i, a):
     """Drone a of world i flies one tick."""
     b = (build[i, a, 0], build[i, a, 1], build[i, a, 2], build[i, a, 3], build[i, a, 4], build[i, a, 5],

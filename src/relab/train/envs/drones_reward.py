@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 
 from relab.train.envs.drones_physics import FASTEST, SPIN, cut
-from relab.train.kernels.jit import njit
+from relab.train.kernels.jit import lean
 
 FAR = math.sqrt(60.0**2 + 60.0**2 + 20.0**2)  # from corner to corner
 A_METRE, STILL = 0.5, 4.0  # of the guide: what a metre of the way is worth, and standing still at the target
@@ -26,19 +26,19 @@ GUIDED_RING, GUIDED_CRASH = 8.0, 20.0  # what a guide adds to those two: beside 
 KEEP = 0.98  # of the moving mean of hover's performance, a tick
 
 
-@njit(cache=True)
+@lean()
 def reach(tick):
     """D: the distance within which a drone is near its target; it shrinks within an episode."""
     return max(1.6, 77.0 - 0.5 * tick)
 
 
-@njit(cache=True)
+@lean()
 def tolerance(tick):
     """k: how far off a grip and a delivery may be, in units of the strict one; it shrinks within an episode."""
     return max(1.0, 15.0 - 0.095 * tick)
 
 
-@njit(cache=True, error_model="numpy")
+@lean(forceinline=True)
 def pick_total(tx, ty, tz, vx, vy, vz, sink, spin, D, crowded):
     """(total, its share for the position) of pick-and-place; (tx, ty, tz) leads to the target, which sinks at -sink."""
     d = math.sqrt(tx * tx + ty * ty + tz * tz) + 1e-8
@@ -51,7 +51,7 @@ def pick_total(tx, ty, tz, vx, vy, vz, sink, spin, D, crowded):
     return cut(total, 1.0), position
 
 
-@njit(cache=True, error_model="numpy")
+@lean(forceinline=True)
 def stillness(d, v, spin):
     """How well a drone hovers now: distance to its target, speed, rate of rotation."""
     return 1.0 / (1.0 + 0.05 * (70.0 * d + 15.0 * v + 1.5 * spin))

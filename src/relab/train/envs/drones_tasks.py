@@ -14,7 +14,7 @@ import math
 
 from relab.train.envs.drones_physics import BODY, DT, QW, VX, VY, VZ, X, Y, Z, assemble
 from relab.train.envs.drones_reward import DELIVERY_PAYS, GRIP_PAYS, HOVER_PAYS
-from relab.train.kernels.jit import njit
+from relab.train.kernels.jit import lean, njit
 from relab.train.kernels.rng import uniform
 
 HALF_X, HALF_Y, HALF_Z = 30.0, 30.0, 10.0  # of the box they fly in
@@ -50,13 +50,13 @@ def set_out(rng, i, goal, a):
     lead(goal, i, a, goal[i, a, BOX], goal[i, a, BOX + 1], GROUND + 1.0)
 
 
-@njit(cache=True)
+@lean()
 def lead(goal, i, a, x, y, z):
     """Put the hidden target there, at rest."""
     goal[i, a, LED], goal[i, a, LED + 1], goal[i, a, LED + 2], goal[i, a, SINK] = x, y, z, 0.0
 
 
-@njit(cache=True)
+@lean()
 def next_ring(goal, rings, i, a, k):
     """Ring k is what drone a heads for; the target stands before it, where the way through begins."""
     for j in range(6):
@@ -64,14 +64,14 @@ def next_ring(goal, rings, i, a, k):
     aim(goal, i, a, -BEFORE)
 
 
-@njit(cache=True)
+@lean()
 def aim(goal, i, a, along):
     """Put the hidden target that far along the axis of the ring."""
     lead(goal, i, a, goal[i, a, BOX] + along * goal[i, a, LAY], goal[i, a, BOX + 1] + along * goal[i, a, LAY + 1],
          goal[i, a, BOX + 2] + along * goal[i, a, LAY + 2])  # fmt: skip
 
 
-@njit(cache=True, error_model="numpy")
+@lean(forceinline=True)
 def beside(body, goal, i, a):
     """Where a drone is, seen from its ring: (metres beside the axis, metres along it; behind the ring is positive)."""
     x, y, z = body[i, a, X] - goal[i, a, BOX], body[i, a, Y] - goal[i, a, BOX + 1], body[i, a, Z] - goal[i, a, BOX + 2]
@@ -79,7 +79,7 @@ def beside(body, goal, i, a):
     return math.sqrt(max(x * x + y * y + z * z - along * along, 0.0)), along
 
 
-@njit(cache=True, error_model="numpy")
+@lean(forceinline=True)
 def race_left(body, goal, phase, i, a):
     """The way that is left to behind the ring: through it, by the point before it, or around it before that."""
     off, along = beside(body, goal, i, a)
@@ -90,7 +90,7 @@ def race_left(body, goal, phase, i, a):
     return distance(off - CLEAR, along + PAST, 0.0) + FROM_RIM + BEFORE + BEHIND
 
 
-@njit(cache=True, error_model="numpy")
+@lean()
 def route(off, along):
     """DESCEND through the ring where that is well possible, else APPROACH the point before it, or go AROUND it."""
     if along < 0.0 and off * BEHIND < WELL * (BEHIND - along):
@@ -98,7 +98,7 @@ def route(off, along):
     return AROUND if along > 0.0 and off * BEFORE < (RING + 2.0 * RIM) * (along + BEFORE) else APPROACH
 
 
-@njit(cache=True)
+@lean()
 def lines_up(body, goal, phase, i, a):
     """Put the target where its route leads next."""
     off, along = beside(body, goal, i, a)
@@ -131,7 +131,7 @@ def place_rings(rng, i, rings):
         rings[i, k, 3], rings[i, k, 4], rings[i, k, 5] = flat * math.cos(turn), flat * math.sin(turn), up
 
 
-@njit(cache=True)
+@lean(forceinline=True)
 def distance(x, y, z):
     return math.sqrt(x * x + y * y + z * z)
 
@@ -166,7 +166,7 @@ def start(rng, i, a, task, small, large, spread, body, build, goal, phase, tally
             trail[i, a, p, k] = body[i, a, k]
 
 
-@njit(cache=True, error_model="numpy", inline="always")
+@lean(forceinline=True)
 def carry_on(body, goal, phase, tally, rng, i, a, k):
     """One tick of pick-and-place with tolerance k: (what was paid for events, which event)."""
     if goal[i, a, SINK] < 0.0:
@@ -192,7 +192,7 @@ def carry_on(body, goal, phase, tally, rng, i, a, k):
     return lay_down(goal, phase, tally, rng, i, a, k, x, y, z)
 
 
-@njit(cache=True, error_model="numpy")
+@lean()
 def lay_down(goal, phase, tally, rng, i, a, k, x, y, z):
     """The second half of the way: over the drop, then down on it."""
     aside, above = distance(x - goal[i, a, LAY], y - goal[i, a, LAY + 1], 0.0), z - goal[i, a, LAY + 2]
@@ -211,7 +211,7 @@ def lay_down(goal, phase, tally, rng, i, a, k, x, y, z):
     return 0.0, NO_EVENT
 
 
-@njit(cache=True, error_model="numpy")
+@lean(forceinline=True)
 def cross(body, was, goal, i, a):
     """What the way of the last tick did to the next ring: MISSED, PASSED in the right direction, or HIT."""
     nx, ny, nz = goal[i, a, LAY], goal[i, a, LAY + 1], goal[i, a, LAY + 2]

@@ -14,13 +14,13 @@ import numpy as np
 
 from relab.train.envs.drones_physics import FASTEST, LIMIT, QW, QX, QY, QZ, ROTOR, SPIN, VX, VY, VZ, WX, X, Y, Z, cut
 from relab.train.envs.drones_tasks import BOX, HALF_X, HALF_Y, HALF_Z, LAY, LED, PICK, RACE, RING, distance
-from relab.train.kernels.jit import njit, prange
+from relab.train.kernels.jit import lean, njit, prange
 
 SEEN = 42
 PER_SPEED, PER_SPIN, PER_X, PER_Y, PER_Z = 1 / FASTEST, 1 / SPIN, 1 / HALF_X, 1 / HALF_Y, 1 / HALF_Z
 
 
-@njit(cache=True, error_model="numpy")
+@lean(forceinline=True)
 def frame(qw, qx, qy, qz):
     """The rotation matrix of an attitude, row by row: body to world."""
     return (
@@ -30,13 +30,13 @@ def frame(qw, qx, qy, qz):
     )  # fmt: skip
 
 
-@njit(cache=True)
+@lean(forceinline=True)
 def own(r, x, y, z):
     """A direction of the world in the body's frame."""
     return r[0] * x + r[3] * y + r[6] * z, r[1] * x + r[4] * y + r[7] * z, r[2] * x + r[5] * y + r[8] * z
 
 
-@njit(cache=True, error_model="numpy")
+@lean(forceinline=True)
 def see(body, build, goal, last, near, task, i, a, obs):
     """All that drone a of world i observes."""
     r = frame(body[i, a, QW], body[i, a, QX], body[i, a, QY], body[i, a, QZ])
@@ -61,7 +61,7 @@ def see(body, build, goal, last, near, task, i, a, obs):
     see_task(r, goal, task[i], x, y, z, i, a, obs)
 
 
-@njit(cache=True, error_model="numpy")
+@lean(forceinline=True)
 def see_task(r, goal, task, x, y, z, i, a, obs):
     """The last seven: what lies where, seen from the drone."""
     if task != PICK and task != RACE:

@@ -16,12 +16,22 @@ from numba.np import linalg
 from relab.base import interrupts
 from relab.train.kernels import turns
 
-__all__ = ["WIDE", "compiled", "max_threads", "njit", "prange", "set_threads", "threads", "wide"]
+__all__ = ["WIDE", "compiled", "lean", "max_threads", "njit", "prange", "set_threads", "threads", "wide"]
 
 # Rows (worlds x agents) from which a parallel kernel pays. Serial kernels step 10-30 agents in a microsecond; waking
 # the threads costs 10-100 us, and 12 ms when OpenMP's threads spin on a machine that is busy with other runs.
 WIDE = 32_768
 _threads = 1
+
+
+def lean(**options: Any) -> Any:
+    """njit for what a kernel's loop calls with arrays that the kernel owns: references to them are not counted.
+
+    Numba counts one up and down around every use it cannot see to be safe; each is an atomic operation, and of a
+    drone's step they were half. Nothing that is lean may make an array or return one.
+    """
+    plain: dict[str, Any] = {"cache": True, "error_model": "numpy", "_nrt": False}  # Numba's own helpers are made so
+    return njit(**plain | options)
 
 
 def max_threads() -> int:

@@ -1,0 +1,80 @@
+"""Which modules beside a program does it import? Read from its text and theirs, never by running anything.
+
+What Python finds first for `import helper` is a file in the program's own folder, one that somebody put there a moment
+ago too. Imports that are made up while the program runs (importlib) cannot be seen; the file lists them as `evaluator`.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+LARGEST = 5_000_000  # bytes of a program that is read
+
+
+class Asked(NamedTuple):
+    """One import: `level` dots, then names; `from a.b import c` may mean a module a.b.c."""
+
+    level: int
+    names: tuple[str, ...]
+
+
+def beside(program: Path) -> list[Path]:
+    """All modules below the program's folder that it imports, directly or by another of them; in a fixed order."""
+    folder, seen, todo = program.parent, {program}, [program]
+    while todo:
+        here = todo.pop()
+        for one in asked(source(here)):
+            start = folder if one.level == 0 else up(here.parent, one.level - 1)
+            new = [path for path in found(start, one.names) if path not in seen and path.is_relative_to(folder)]
+            seen |= set(new)
+            todo += new
+    return sorted(seen - {program})
+
+
+def up(folder: Path, levels: int) -> Path:
+    return folder if levels == 0 else up(folder.parent, levels - 1)
+
+
+def source(path: Path) -> bytes:
+    """What is no Python, or too long for a program, imports nothing."""
+    try:
+        return path.read_bytes() if path.suffix == ".py" and path.stat().st_size < LARGEST else b""
+    except OSError:
+        return b""
+
+
+@functools.lru_cache(maxsize=256)
+def asked(text: bytes) -> tuple[Asked, ...]:
+    """Every import of a source, within functions too."""
+    try:
+        tree = ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return ()
+    return tuple(one for node in ast.walk(tree) for one in of_node(node))
+
+
+def of_node(node: ast.AST) -> Iterator[Asked]:
+    """
+    >>> [each for node in ast.walk(ast.parse("import a.b, c; from ..d import e, f")) for each in of_node(node)]
+    [Asked(level=0, names=('a', 'b')), Asked(level=0, names=('c',)), Asked(level=2, names=('d', 'e')), \
+Asked(level=2, names=('d', 'f'))]
+    """
+    if isinstance(node, ast.Import):
+        yield from (Asked(0, tuple(each.name.split("."))) for each in node.names)
+    elif isinstance(node, ast.ImportFrom):
+        first = tuple(node.module.split(".")) if node.module else ()
+        yield from (Asked(node.level, (*first, each.name)) for each in node.names)
+
+
+def found(folder: Path, names: tuple[str, ...]) -> list[Path]:
+    """The files that are executed for a dotted name: every package on the way, and the module at its end."""
+    files, place = [], folder
+    for name in names:
+        options = (place / name / "__init__.py", place / f"{name}.py")  # in Python's order
+        files += [path for path in options if path.is_file()][:1]
+        place = place / name
+    return files
