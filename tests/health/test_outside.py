@@ -81,10 +81,25 @@ def test_findings_carry_the_interval_of_healthy_runs():
     assert str(findings[0].healthy).startswith("last third of healthy PPO runs: ")
 
 
+def levels(metric: str, columns: dict[str, np.ndarray], env: str = "", **settings: object) -> dict:
+    view = made({metric: np.ones(40), **columns}, {"algo": {**PPO["algo"], **settings}})
+    if env:
+        view.history.meta["spec"] = {**view.history.meta.get("spec", {}), "env": env}
+    return beside.healthy_levels(view, metric)
+
+
 def test_intervals_of_returns_are_in_the_runs_own_units():
-    small, large = (made({"value/loss": np.ones(40), "return/mean": k * RISES}, PPO) for k in (1.0, 10.0))
-    ratio = [beside.healthy_levels(view, "value/loss")["last"].most for view in (small, large)]
+    ratio = [levels("value/loss", {"return/mean": k * RISES}, "CartPole-v1")["last"].most for k in (1.0, 10.0)]
     assert ratio[1] / ratio[0] == pytest.approx(100, rel=1e-6)
+
+
+def test_no_interval_of_another_scale_stands_beside_a_critics_loss():
+    assert levels("value/loss", {"return/mean": 3000 * RISES}, "Ant-v4") == {}, "no healthy run of that task is known"
+    assert levels("value/loss", {"return/mean": RISES}) == {}, "nor which task it is"
+    assert levels("value/loss", {}, "CartPole-v1") == {}, "the log does not tell the size of the returns"
+    assert levels("value/loss", {"return/mean": RISES}, "CartPole-v1", norm_reward=True) == {}
+    assert levels("value/loss", {"return/mean": RISES}, "CartPole-v1", norm_reward=False) != {}
+    assert levels("policy/kl", {}, "Ant-v4") != {}, "a KL has one scale everywhere"
 
 
 def test_a_strange_run_that_learned_is_a_remark_alone_and_in_a_folder():

@@ -11,11 +11,13 @@ import math
 from collections.abc import Sequence
 
 from relab.health import reference
-from relab.health.features import CHOSEN, METRICS, Key, in_own_units
+from relab.health.features import CHOSEN, METRICS, Key, by_returns, is_squared, unit_of_levels
 from relab.health.outcome import poor
 from relab.health.rule import Finding, HealthyRange, Missing
 from relab.health.view import View
 
+RESCALED = ("norm_return", "norm_reward", "normalize", "normalize_reward", "normalize_rewards", "reward_scale",
+            "reward_scaling", "scale_rewards")  # fmt: skip
 THIRDS = ("first", "middle", "last")
 
 
@@ -23,14 +25,25 @@ def healthy_levels(view: View, metric: str) -> dict[str, reference.Healthy]:
     """The interval of healthy runs in each third of a run, in the run's own units; empty where there is none."""
     if metric not in METRICS or metric in CHOSEN or view.algo not in reference.ALGOS:
         return {}
-    levels = {}
-    for third in THIRDS:
-        key = Key(metric, third)
-        healthy = reference.interval(str(view.algo), view.kind, key)
-        factor = in_own_units(view.history, key, 1.0)
-        if healthy is not None:
-            levels[third] = healthy.times(factor)
-    return levels
+    task = _task_of_losses(view) if is_squared(metric) else ""
+    factor = unit_of_levels(view.history, metric)
+    if task is None or factor is None or (by_returns(metric) and rescales_rewards(view)):
+        return {}
+    found = {third: reference.interval(str(view.algo), view.kind, Key(metric, third), task=task) for third in THIRDS}
+    return {third: healthy.times(factor) for third, healthy in found.items() if healthy is not None}
+
+
+def _task_of_losses(view: View) -> str | None:
+    """A critic's loss is small or large by its task, even in sizes of the returns: only runs of the same one tell."""
+    spec = view.history.meta.get("spec")
+    env = spec.get("env") if isinstance(spec, dict) else None
+    return str(env) if env else None
+
+
+def rescales_rewards(view: View) -> bool:
+    """Whether the critic sees other rewards than the returns are made of, as far as the settings say."""
+    values = [value for key, value in view.config.items() if key.rpartition(".")[2].lower() in RESCALED]
+    return any(value is True or value not in (None, 0, "", 1, "False", "false") for value in values)
 
 
 def healthy_range(view: View, metric: str) -> HealthyRange | None:

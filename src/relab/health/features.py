@@ -96,8 +96,21 @@ def curve_features(
 
 def in_own_units(history: History, key: Key, value: float) -> float:
     """A feature in the units of the run's log, where it was divided by the size of its returns."""
-    scale = _scale(key.metric, return_size(_returns(history)))
-    return value if key.feature in UNIT_FREE or scale is None else value * scale
+    return value if key.feature in UNIT_FREE else value * (unit_of_levels(history, key.metric) or 1.0)
+
+
+def unit_of_levels(history: History, metric: str) -> float | None:
+    """What levels are divided by; None where they are counted in returns whose size the log does not tell."""
+    return _scale(metric, return_size(_returns(history)))
+
+
+def by_returns(metric: str) -> bool:
+    """Whether its levels are counted in returns, or in their squares."""
+    return metric in (RETURN, "policy/actor_loss") or glossary.metric(metric).unit in ("return", "return²")
+
+
+def is_squared(metric: str) -> bool:
+    return metric != RETURN and glossary.metric(metric).unit == "return²"
 
 
 def return_size(earned: Column | None) -> float | None:

@@ -114,12 +114,12 @@ def _digits(value: float | None) -> float | None:
 
 
 @cache
-def interval(algo: str, kind: str | None, key: Key, share: float = 0.9) -> Healthy | None:
+def interval(algo: str, kind: str | None, key: Key, share: float = 0.9, task: str = "") -> Healthy | None:
     """The range of a feature among healthy runs of an algorithm; None where the table has too few cells.
 
-    `kind` None: the kind of action is not known, and runs of both count.
+    `kind` None: the kind of action is not known, and runs of both count. `task`: only runs of this one.
     """
-    known = _known(algo, kind, key)
+    known = _known(algo, kind, key, task)
     if known is None:
         return None
     values, cells = known
@@ -137,7 +137,8 @@ def tail_probability(algo: str, kind: str | None, key: Key, value: float, side: 
 
 
 @cache
-def _known(algo: str, kind: str | None, key: Key) -> tuple[list[float], list[str]] | None:
-    rows = [run for run in table() if run.algo == algo and kind in (None, run.kind) and key in run.numbers]
+def _known(algo: str, kind: str | None, key: Key, task: str = "") -> tuple[list[float], list[str]] | None:
+    some = [run for run in table() if run.algo == algo and kind in (None, run.kind) and task in ("", run.task)]
+    rows = [run for run in some if key in run.numbers]
     cells = [run.cell for run in rows]
     return ([run.numbers[key] for run in rows], cells) if len(set(cells)) >= FEWEST else None
