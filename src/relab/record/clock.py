@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 
+from relab.base.numbers import is_number
 from relab.record.history import History
 
 CLOCK = "time/elapsed_s"
@@ -48,3 +49,9 @@ def elapsed(run: History) -> float:
     if column is None or not len(column.values):
         return math.nan
     return float(running(column.values)[-1])
+
+
+def took(run: History) -> float:
+    """The same, and where it keeps no clock the seconds that an experiment or a loop has waited for the program."""
+    known, waited = elapsed(run), run.meta.get("seconds")
+    return float(waited) if math.isnan(known) and is_number(waited) else known

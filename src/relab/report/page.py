@@ -11,10 +11,20 @@ from relab.health.examine import Remark
 from relab.health.rule import Finding
 from relab.report.curves import CurveFigure, Panel
 from relab.report.first import First
-from relab.report.parts import Budget, ConfigChanges, GroupOutcome, PlacedFinding, Section
+from relab.report.parts import LEFT_OUT, Budget, ConfigChanges, GroupOutcome, PlacedFinding, Section, Table
 from relab.report.replication_page import ReplicationPage
 from relab.report.sweep_page import SweepPage
 from relab.runs.grouping import Group
+
+
+@dataclass(frozen=True)
+class Lead:
+    """What stands first on a page whose maker knows the answer: question, one sentence, tables and notes below it."""
+
+    question: str
+    sentence: str
+    tables: list[Table]
+    notes: list[str]
 
 
 @dataclass(frozen=True)
@@ -30,7 +40,11 @@ class Facts:
     proposal: str = ""
     groups: list[Group] | None = None  # spares reading the runs again
     more: Sequence[Section] = ()  # sections that somebody else has made, e.g. of a comparison
+<<<<<<< HEAD
     standing: tuple[str, str] = ("", "")  # which config is better, in a sentence, and what its numbers are
+=======
+    lead: Lead | None = None  # e.g. of a loop
+>>>>>>> 70ecf377754f28bee08f052b65e34645f1f331b0
 
 
 @dataclass(frozen=True)
@@ -56,3 +70,4 @@ class Page:
     commands: list[str]
     sections: list[Section]
     full: bool
+    lead: Lead | None = field(default=None, metadata=LEFT_OUT)

@@ -26,7 +26,7 @@ from relab.health import onsets
 from relab.health.chain import lead
 from relab.health.rule import Finding
 from relab.record.bounds import of_outcome, with_error
-from relab.record.clock import elapsed
+from relab.record.clock import took
 from relab.report import replication_page, sure, sweep_page, tables, words
 from relab.report.changes import config_changes, parent_of
 from relab.report.curves import Panel, curve, named, possible
@@ -41,7 +41,7 @@ from relab.report.first import (
     total_steps,
 )
 from relab.report.next_steps import next_steps
-from relab.report.page import Facts, Page
+from relab.report.page import Facts, Lead, Page
 from relab.report.parts import NO_METRIC, Budget, GroupOutcome, PageHealth, PlacedFinding, SeedValue
 from relab.report.share import Cleaner
 from relab.runs import grouping
@@ -63,10 +63,17 @@ def build(
     named = named_run(against) if against is not None else None
     raw = page(Path(path), groups, examined(facts, groups), named, full, facts.standing)
     raw = replace(raw, sections=[*facts.more, *raw.sections])
+    raw = raw if facts.lead is None else led(raw, facts.lead)
     runs = [run for group in groups for run in group.runs]
     hosts = {str(m["host"]) for r in runs if isinstance(m := r.history.meta.get("machine"), dict) and m.get("host")}
     safe: Page = Cleaner([Path(path)], hosts, full).clean(raw)
     return safe
+
+
+def led(page: Page, lead: Lead) -> Page:
+    """The same with its maker's words first; what a cause explains is then no longer the sentence."""
+    first = replace(page.first, question=lead.question, sentence=lead.sentence, detail="", cause="")
+    return replace(page, first=first, sentence=lead.sentence, lead=lead)
 
 
 def examined(facts: Facts, groups: list[Group]) -> PageHealth:
@@ -280,11 +287,11 @@ def _steps_of_planned(done: str, fewest: int, total: float | None, unit: str) ->
 
 def _time(group: Group) -> str:
     """Of each run, as its steps are."""
-    seconds = [elapsed(run.history) for run in group.runs]
+    seconds = [took(run.history) for run in group.runs]
     if not all(map(math.isfinite, seconds)):
         return ", time not recorded"
-    took = " to ".join(dict.fromkeys((duration(min(seconds)), duration(max(seconds)))))
-    return f" in {took}" + (" each" if len(group.runs) > 1 else "")
+    time_ = " to ".join(dict.fromkeys((duration(min(seconds)), duration(max(seconds)))))
+    return f" in {time_}" + (" each" if len(group.runs) > 1 else "")
 
 
 def _unit(group: Group) -> str:

@@ -79,12 +79,20 @@ def test_a_call_prints_a_table_and_leaves_its_pages(capsys: pytest.CaptureFixtur
     ):
         assert (folder / name).is_file(), name
     notes = (folder / "notes/p001.txt").read_text()
-    for head in ("Summary", "Derived batch", "Throughput", "Key metrics", "Trainer statistics", "Utilisation",
-                 "Context", "Diagnosis", "Action taken", "Rationale", "Checks", "Next steps"):  # fmt: skip
+    for head in ("Summary", "Throughput: 2 steps a run, ", "Key metrics", "Runs: 13; seeds 1000 to 1001, 1100 to 1104,",
+                 "its command logs nothing of it: derived batch, trainer statistics, utilisation", "Context",
+                 "Diagnosis", "Action taken", "Rationale", "Checks", "Next steps"):  # fmt: skip
         assert head in notes, head
+    assert "not recorded" not in notes, "what cannot be known is named once"
     title, _, answer = (folder / "LOG.md").read_text().split("\n")[1:4]
     assert "p001: x 0.1 → " in title, "what was changed, not the loop's question once more"
-    assert answer.startswith("**Answer.** kept; ")
+    assert answer.startswith("**Answer.** Kept: x 0.1 → ")
+    assert (folder / "LOG.md").read_text().count("**Answer.**") == 1, "of one proposal"
+    page = (folder / "report.html").read_text()
+    start = page.index("Kept of 1 proposal: x 0.1 -&gt; ")
+    assert page.index('class="answer') < start < page.index("<table") < page.index("<svg"), "sentence, table, curve"
+    assert "where the base has -0." in page[start : start + 300]
+    assert "time not recorded" not in page, "the loop has waited for it"
     best = json.loads((folder / "best.json").read_text())
     assert best["config"] == "p001"
     assert best["runs"] == 6, "the runs that had no part in choosing it"

@@ -1,31 +1,32 @@
 """What is written about a proposal? The sections of a lab notebook, as plain data: text and JSON are made of the same.
 
 Summary, derived batch, throughput, key metrics, trainer statistics, utilisation, context, diagnosis, action, rationale,
-checks, what came of it, next steps. Each line is a number that is in a record, or says that it is not recorded.
+checks, what came of it, next steps. Each line is a number that is in a record; one line names what no record says.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from relab.advise.calibration import sentence
+from relab.advise.calibration import sentence, span
 from relab.advise.proposal import diff_text, shown
-from relab.base.documents import Document
+from relab.base.documents import Document, Settings
 from relab.base.text import count, duration, number, plural, wrap
 from relab.config import layers
 from relab.config.base import ConfigError
 from relab.health.examine import Report
 from relab.health.render import tried as said_try
 from relab.lab.experiment import cells as runs
+from relab.lab.experiment import template
 from relab.lab.experiment.cells import Cell
 from relab.lab.loop import deciding, foresee
 from relab.lab.loop.drive import Looping
 from relab.lab.loop.journal import Trial
-from relab.record.clock import elapsed
+from relab.record.clock import took
 from relab.record.history import History
 from relab.record.state import steps_of
 from relab.stats import keeping, mean_over_seeds
@@ -39,7 +40,8 @@ MACHINE = ("cpu", "memory", "rss", "gpu", "vram", "dram", "util")
 PARTS = ("collect", "update", "eval", "save", "log")
 RECENT = 5  # configs that a proposal is held beside
 FINDINGS = 3
-NOT_RECORDED = "not recorded"
+OTHERS = 6  # further metrics of a foreign program
+ENVS, STEPS = ("n_envs", "num_envs", "envs"), ("n_steps", "num_steps", "steps")  # settings that make a batch
 
 
 @dataclass
@@ -93,33 +95,62 @@ def summary(loop: Looping, config: str, cells: Sequence[Cell], done: Sequence[Hi
     if not done:
         return ["no run of it came to its end"]
     one = done[0]
-    flat = layers.flatten(one.config)
-    what = [str(flat[key]) for key in ("algo.name", "env.name", "device") if flat.get(key)]
-    seeds = ", ".join(str(cell.seed) for cell in cells)
+    short = len(cells) - len(done)
+    more = f", and {short} that came to no end" if short else ""
+    parts = {
+        "Derived batch": batch(one),
+        "Throughput": throughput(done),
+        "Key metrics (last, mean over runs)": tail(done, keys_of(loop, one)),
+        "Trainer statistics (last, mean over runs)": tail(done, TRAINER),
+        "Utilisation": utilisation(done),
+    }
+    gone = [head.partition(" (")[0].lower() for head, text in parts.items() if not text]
+    who = "its command logs nothing" if loop.plan.command else "its record says nothing"
     return [
-        f"Config: {', '.join(what) or config}; {plural(len(done), 'run')}, seeds {seeds}",
-        f"Derived batch: {batch(one)}",
-        f"Throughput: {throughput(done)}",
-        f"Key metrics (last, mean over runs): {tail(done, keys_of(loop, one))}",
-        f"Trainer statistics (last, mean over runs): {tail(done, TRAINER)}",
-        f"Utilisation: {utilisation(done)}",
+        f"Config: {what_ran(loop, config, one)}",
+        f"Runs: {len(done)}{more}; seeds {spans(cell.seed for cell in cells)}",
+        *(f"{head}: {text}" for head, text in parts.items() if text),
+        *([f"Left out, because {who} of it: {', '.join(gone)}"] if gone else []),
     ]
 
 
+def what_ran(loop: Looping, config: str, run: History) -> str:
+    """Algorithm, environment and device; of a command its words and what fills them."""
+    if loop.plan.command:
+        filled = ", ".join(f"{key} {shown(value)}" for key, value in loop.arms.settings(config).items())
+        return f"{filled} in `{template.join(loop.plan.command)}`"
+    flat = layers.flatten(run.config)
+    return ", ".join(str(flat[key]) for key in ("algo.name", "env.name", "device") if flat.get(key)) or config
+
+
+def spans(numbers: Iterable[int]) -> str:
+    """
+    >>> spans([3, 1, 2, 7])
+    '1 to 3, 7'
+    """
+    parts: list[list[int]] = []
+    for x in sorted(numbers):
+        parts = [*parts[:-1], [parts[-1][0], x]] if parts and x == parts[-1][-1] + 1 else [*parts, [x]]
+    return ", ".join(f"{part[0]} to {part[-1]}" if len(part) > 1 else str(part[0]) for part in parts)
+
+
 def keys_of(loop: Looping, run: History) -> tuple[str, ...]:
+    """The primary metric, the usual ones, and of a foreign program some more of what it logs."""
     own = [name for name in (loop.plan.metric, f"foreign/{loop.plan.metric}") if name in run.columns]
-    return (*own, *(name for name in KEY if name not in own))
+    usual = [name for name in KEY if name not in own]
+    others = [name for name in run.columns if name.startswith("foreign/") and name not in own]
+    return (*own, *usual, *others[:OTHERS])
 
 
 def batch(run: History) -> str:
-    """envs x steps x agents = rows; only of relab's own trainer, whose settings say it."""
-    if not run.trained_by_relab:
-        return "not relab's to derive: the settings are another program's"
+    """envs x steps x agents = rows, where the settings say it; empty where they do not."""
     flat = layers.flatten(run.config)
+    if not run.trained_by_relab:
+        return foreign_batch(flat)
     try:
         cfg = layers.from_dict(run.config)
     except (ConfigError, TypeError):
-        return NOT_RECORDED
+        return ""
     if not cfg.batch:
         return "none: the algorithm replays"
     factors = [f"{flat[key]} {word}" for key, word in (("algo.envs", "envs"), ("algo.steps", "steps")) if key in flat]
@@ -128,15 +159,25 @@ def batch(run: History) -> str:
     return f"{' x '.join(factors)} = {cfg.batch:,} rows, {parts}"
 
 
+def foreign_batch(flat: Settings) -> str:
+    """Of a program that says how many environments it has and how many steps each makes between updates."""
+    last = {key.rpartition(".")[2]: value for key, value in flat.items() if type(value) is int}
+    envs, steps = (next((key for key in names if key in last), "") for names in (ENVS, STEPS))
+    return f"{last[envs]} {envs} x {last[steps]} {steps} = {last[envs] * last[steps]:,} rows" if envs and steps else ""
+
+
 def throughput(done: Sequence[History]) -> str:
     steps = [steps_of(run) for run in done]
-    seconds = [s for run in done if math.isfinite(s := elapsed(run))]
+    seconds = [s for run in done if math.isfinite(s := took(run))]
     speeds = [
         run.columns[name].values[-1] for run in done for name in ("time/sps_mean", "time/sps") if name in run.columns
     ]
-    parts = [f"{max(steps):,.0f} steps"]
+    parts = [f"{max(steps):,.0f} steps a run"]
     parts += [f"{count(float(np.median(speeds)))} steps/s while training"] if speeds else []
-    parts += [f"{duration(float(np.median(seconds)))} a run"] if seconds else []
+    if seconds:
+        middle = float(np.median(seconds))
+        whole = f" ({count(float(np.median(steps)) / middle)} steps/s from start to end)" if middle > 0 else ""
+        parts.append(f"{duration(middle)} each{whole}")
     return ", ".join(parts)
 
 
@@ -151,14 +192,14 @@ def tail(done: Sequence[History], names: Sequence[str]) -> str:
         if good:
             span = f" ({number(min(good))} to {number(max(good))})" if len(good) > 1 else ""
             parts.append(f"{name.removeprefix('foreign/')} {number(float(np.mean(good)))}{span}")
-    return "; ".join(parts) or NOT_RECORDED
+    return "; ".join(parts)
 
 
 def utilisation(done: Sequence[History]) -> str:
     """What the machine did, where it was recorded; else the share of time that each part of a step took."""
     names = [name for name in done[0].columns if name.startswith("time/") and any(w in name for w in MACHINE)]
     shares = _shares(done[0])
-    return "; ".join(part for part in (tail(done, names) if names else "", shares) if part) or NOT_RECORDED
+    return "; ".join(part for part in (tail(done, names) if names else "", shares) if part)
 
 
 def _shares(run: History) -> str:
@@ -216,7 +257,14 @@ def diagnosis(report: Report | None) -> list[str]:
         lines.append(f"{finding.slug} ({finding.severity}) in {finding.run or finding.group}: {finding.message}{since}"
                      f"{' [' + facts + ']' if facts else ''}")  # fmt: skip
     more = len(report.main) - FINDINGS
-    return [*lines, *([f"and {more} more: relab examine"] if more > 0 else [])] or ["nothing was found in its runs"]
+    return [*lines, *([f"and {more} more: relab examine"] if more > 0 else [])] or [nothing(report)]
+
+
+def nothing(report: Report) -> str:
+    """That nothing was found says something only where there was something to look at."""
+    missing = len({gone.slug for gone in report.not_checked})
+    want = f"; {plural(missing, 'rule')} could not be checked for want of data in its log" if missing else ""
+    return f"nothing was found in its runs{want}"
 
 
 # ---- What came of it, what comes next
@@ -238,7 +286,10 @@ def outcome(trial: Trial) -> list[str]:
         lines.append(f"measured again on {plural(len(s['seeds']), 'other seed')}: {s['delta']:+.4g}; it"
                      f" {'stands' if s['stands'] else 'is withdrawn'}")  # fmt: skip
     if trial.scored:
-        lines.append(f"prediction: {sentence(foresee.of_row(trial.scored['score']))}")
+        score = foresee.of_row(trial.scored["score"])
+        none = f"none was made ({trial.proposal['predicted']['how']})"
+        told = sentence(score) if span(score.predicted, score.kind) != "-" else none
+        lines.append(f"prediction: {told}")
     return lines
 
 
@@ -250,5 +301,6 @@ def next_steps(loop: Looping, trial: Trial, report: Report | None) -> list[str]:
     edges = [each.key for each in loop.plan.policy.allow]
     return [
         *lines,
-        f"else the next point of {', '.join(edges)}; if none helps, widen `policy.allow` or allow another key",
+        f"{'else ' if lines else ''}the next point of {', '.join(edges)}; if none helps, widen `policy.allow` or allow"
+        " another key",
     ]

@@ -23,13 +23,14 @@ from relab.base.text import cut, number, plural, rows
 from relab.formats.read import find
 from relab.health.examine import Report, examine_loaded
 from relab.lab.experiment import cells as runs
-from relab.lab.loop import deciding, foresee, lock, writeup
+from relab.lab.loop import deciding, foresee, lock, worth, writeup
 from relab.lab.loop.drive import Looping, facts
 from relab.lab.loop.journal import Trial
 from relab.notebook import fence, making
 from relab.notebook import folder as notes
 from relab.notebook.page import Entry
 from relab.report import content, render, sections
+from relab.report.page import Lead
 from relab.report.parts import Section
 from relab.report.parts import table as page_table
 from relab.stats import keeping
@@ -38,6 +39,10 @@ LOG = "LOG.md"
 TABLE = "loop-table"  # the id of the table in the log
 HEAD = ["k", "change", "of", "source", "first seeds", "fresh seeds", "measured again", "verdict", "prediction"]
 NARROW = 46
+SHOWN = 8  # proposals on the first screen, besides those that were kept
+ALL_RUNS = (
+    "these numbers are of runs that had no part in choosing a config; the curves and the outcome below show all runs"
+)
 
 
 def of_trial(loop: Looping, trial: Trial) -> None:
@@ -73,17 +78,24 @@ def enter(loop: Looping, trial: Trial) -> None:
     first = next((cell.folder for cell in cells if runs.settled(cell)), None)
     try:
         if first is not None:
-            notes.write(log_of(loop), titled(making.of_folder(first, log_of(loop), roots=[first.parent]), trial))
+            entry = making.of_folder(first, log_of(loop), roots=[first.parent])
+            notes.write(log_of(loop), titled(loop, entry, trial))
         fence.write(log_of(loop), TABLE, f"# {loop.plan.question}\n\n{markdown(loop)}\n")
     except Exception as error:  # hours of runs must not end in a traceback because of a page about them
         loop.arms.tell(f"  the log was not written: {error}")
 
 
-def titled(entry: Entry, trial: Trial) -> Entry:
-    """What was changed, and what came of it: the loop's question, which a run carries, is that of all proposals."""
+def titled(loop: Looping, entry: Entry, trial: Trial) -> Entry:
+    """What was changed, and what came of it: the loop's question, which a run carries, is that of all proposals; what
+    the entry says of its first run alone is not the answer."""
     change = f"{trial.name}: {diff_text(trial.proposal['diff'])} (a change of {trial.parent})"
-    came = [f"{trial.verdict}; {'; '.join(writeup.outcome(trial))}", *entry.answer]
-    return replace(entry, title=f"{entry.date} {change}", answer=came)
+    answer = worth.of_trial(loop, trial)
+    alone = [f"{entry.name or entry.id} alone: {text}" for text in entry.answer]
+    return replace(
+        entry, title=f"{entry.date} {change}", answer=[answer], notes=[*writeup.outcome(trial), *entry.notes],
+        record=replace(entry.record, overview=[*alone, *entry.record.overview]),
+        next="the table of the loop says what came next", facts={**entry.facts, "text": answer},
+    )  # fmt: skip
 
 
 # ---- Best and latest
@@ -147,7 +159,10 @@ def _looks(t: Trial) -> list[str]:
 
 def _scored(t: Trial) -> str:
     row = (t.scored or {}).get("score")
-    return "-" if not row else f"{calibration.span(row['predicted'], row['kind'])}: {row['verdict']}"
+    if not row:
+        return "-"
+    ends = calibration.span(row["predicted"], row["kind"])
+    return "none yet" if ends == "-" else f"{ends}: {row['verdict']}"
 
 
 def verdict_lines(loop: Looping) -> list[str]:
@@ -159,8 +174,7 @@ def verdict_lines(loop: Looping) -> list[str]:
     chance = keeping.by_chance(tests, plan.proposals, plan.error)
     noise, spread = state.noise, loop.arms.spread()
     lines = [
-        f"best config: {state.best} ({writeup.standing(loop, loop.arms.cells(state.best, state.measured(state.best)))};"
-        f" runs that had no part in choosing it)",
+        worth.sentence(loop),
         f"{plural(len(state.trials), 'proposal')}: {len(kept)} kept, {len(tests)} came to a decision;"
         f" if nothing did anything, {chance:.2g} keeps would be expected by chance at most, {plan.error:g} over"
         " everything that is ever proposed",
@@ -190,6 +204,17 @@ def summary(loop: Looping) -> list[str]:
     return [*rows(table(loop)), *verdict_lines(loop), f"log:    {log_of(loop)}"]
 
 
+def first_screen(loop: Looping) -> tuple[Lead, list[Section]]:
+    """The sentence, the table and what limits it; of a long loop the whole table stands further down."""
+    head, *body = table(loop)
+    few = [row for t, row in zip(loop.state.trials, body) if t.kept or len(body) - t.k < SHOWN]
+    cut_off = len(few) < len(body)
+    said = [f"{len(few)} of {len(body)} proposals: what was kept, and the last ones"] if cut_off else []
+    lines = [*said, ALL_RUNS, *verdict_lines(loop)[1:]]
+    lead = Lead(loop.plan.question, worth.sentence(loop), [page_table(head, few)] if few else [], lines)
+    return lead, [Section("All proposals", [], [page_table(head, body)], "", [])] if cut_off else []
+
+
 def of_loop(loop: Looping) -> list[Path]:
     """The table and the page; what cannot be written is said, and the loop stands without it."""
     folder = loop.arms.folder
@@ -199,9 +224,8 @@ def of_loop(loop: Looping) -> list[Path]:
         return []
     try:
         here = content.of_folder(folder / "runs", making.known_here)
-        head, *body = table(loop)
-        part = Section("The loop", verdict_lines(loop), [page_table(head, body)], "", [])
-        page = sections.build(folder / "runs", replace(here, more=[part]))
+        lead, every = first_screen(loop)
+        page = sections.build(folder / "runs", replace(here, lead=lead, more=every))
         return render.write(page, folder)
     except Exception as error:  # hours of runs must not end in a traceback because of a page about them
         loop.arms.tell(f"the report was not written: {error}")
