@@ -1,7 +1,10 @@
 """How fast is the dashboard with many runs and long curves, and how much memory does it take?
 
 python -m benchmarks.serve              a folder of 5,000 runs, a curve of a million rows; writes results/serve.json
-python -m benchmarks.serve --runs 100000   the same with 100,000 runs, which take some minutes to make
+python -m benchmarks.serve --runs 100000   the same with 100,000 runs, which take some minutes to make and to read
+
+For each folder: how long until the server answers and has read it, the first byte and the whole of every page, what a
+person waits for in a browser (open, filter, sort, show more, scroll), and the memory of the server.
 
 The server is the command itself, in a process of its own. Frames are counted in chromium where it is there.
 """
@@ -35,8 +38,13 @@ PATHS = {
     "words": "/runs/table?q=c00042",
     "setting": "/runs/table?q=lr%3C1e-4",
     "outcome": "/runs/table?q=outcome%3E490",
+    "more": "/runs/table?top=500",
+    "today": "/today",
+    "compare": "/compare",
+    "notebook": "/notebook",
 }
 SEEDS, ROWS, CALLS, ZOOMS = 5, 1_000_000, 15, 60
+SCROLLS = 90  # frames of a walk down the table
 
 
 @dataclass(frozen=True)
@@ -130,9 +138,10 @@ class Server:
             rest = answer.read()
         return at_first, time.perf_counter() - began, first + rest
 
-    def memory_mb(self) -> float:
+    def memory_mb(self, what: str = "VmRSS") -> float:
+        """Now, or at the highest (VmHWM)."""
         text = Path(f"/proc/{self.process.pid}/status").read_text()
-        return float(re.search(r"VmRSS:\s+(\d+)", text)[1]) / 1024  # type: ignore[index]
+        return float(re.search(rf"{what}:\s+(\d+)", text)[1]) / 1024  # type: ignore[index]
 
     def cpu_s(self) -> float:
         """Seconds of a core that the server took so far: on a busy machine the clock on the wall says little."""
@@ -164,12 +173,59 @@ def measure_many(root: Path, runs: int) -> dict[str, Any]:
         body["memory_mb_before"] = round(server.memory_mb())
         for name, path in PATHS.items():
             body[name] = times(server, path)
-        for _ in range(100):
+        for _ in range(100 if runs <= 10_000 else 10):
             server.get("/runs/table?q=outcome%3E400")
+        body["browser"] = browse(server)
         body["memory_mb_after"] = round(server.memory_mb())
+        body["memory_mb_peak"] = round(server.memory_mb("VmHWM"))
         return body
     finally:
         server.close()
+
+
+def browse(server: Server) -> dict[str, Any] | None:
+    """Milliseconds that a person waits at the table of runs, from key or click to the rows; None without chromium."""
+    if (browser := chromium()) is None:
+        return None
+    try:
+        page = browser.page(1440, 900)
+        page.open(f"{server.address}/runs", "document.querySelector('tbody.group')")
+        opened = page.run(
+            "(t => [t.responseStart, t.domContentLoadedEventEnd])(performance.getEntriesByType('navigation')[0])"
+        )
+        page.run("""window.timed = (act) => new Promise(done => { const began = performance.now();
+          const seen = new MutationObserver(() => { seen.disconnect();
+            requestAnimationFrame(() => setTimeout(() => done(performance.now() - began))); });
+          seen.observe(document.querySelector('#table'), { childList: true }); act(); });
+          window.filtered = (words) => timed(() => { document.querySelector('#q').value = words;
+            document.querySelector('#filter').dispatchEvent(new Event('input')); });""")
+        body = {"first_byte_ms": round(opened[0], 1), "open_ms": round(opened[1], 1)}
+        acts = {
+            "search": "filtered('c00042')", "filter": "filtered('lr<1e-4')", "all": "filtered('')",
+            "sort": "timed(() => document.querySelector('[data-sort=outcome]').click())",
+            "show_more": "timed(() => document.querySelector('#more').click())",
+        }  # fmt: skip
+        for name, act in acts.items():
+            body[f"{name}_ms"] = round(page.run(act), 1)
+        gaps = page.run(f"""(async () => {{ const gaps = []; let last = performance.now();
+          const step = (document.documentElement.scrollHeight - innerHeight) / {SCROLLS};
+          for (let i = 0; i < {SCROLLS}; i++) {{ scrollTo(0, step * i); await new Promise(requestAnimationFrame);
+            const now = performance.now(); gaps.push(now - last); last = now; }}
+          return gaps.slice(1).sort((a, b) => a - b); }})()""")
+        body["rows"] = page.run("document.querySelectorAll('tbody.group').length")
+        body["scroll_frame_ms"] = round(gaps[len(gaps) // 2], 1)
+        body["scroll_p95_ms"] = round(gaps[int(len(gaps) * 0.95)], 1)
+        return body
+    finally:
+        browser.close()
+
+
+def chromium() -> Any:
+    """The browser of the tests; None where there is none."""
+    sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
+    from browser import CHROMIUM, Browser
+
+    return Browser() if CHROMIUM else None
 
 
 def measure_indexed(root: Path, runs: int) -> dict[str, Any]:
@@ -239,12 +295,8 @@ def measure_long(root: Path, rows: int) -> dict[str, Any]:
 
 def frames(server: Server, rows: int) -> dict[str, float] | None:
     """Milliseconds that the page takes to draw one step of a zoom, with the rows that it has; None without chromium."""
-    sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
-    from browser import CHROMIUM, Browser
-
-    if not CHROMIUM:
+    if (browser := chromium()) is None:
         return None
-    browser = Browser()
     try:
         page = browser.page(1440, 900)
         there = "relab.charts.find(c => c.figure.dataset.metric === 'policy/kl')?.plot"

@@ -17,6 +17,7 @@ from relab.formats.read import find
 from relab.report import sections
 from relab.runs import grouping
 from relab.stats import mean_over_seeds
+from relab.web import examining, watching
 from web.conftest import VALUES, Served
 
 HOSTILE = "<img src=x onerror=alert(1)>\"'&{{7*7}}"
@@ -375,3 +376,24 @@ def test_the_mean_is_that_of_numpy(served: Served) -> None:
     assert len(every) == 10
     wide = mean_over_seeds(VALUES["wide"], (1.0, 500.0))
     assert means(served.get("/runs").text)["wide"][:3] == (wide.mid, wide.low, wide.high)
+
+
+def test_a_question_is_no_change_of_the_folder(served: Served) -> None:
+    """Groups of a hundred thousand runs take seconds to make: they are made when a run changes, not at each filter."""
+    first = served.bench.shelf.every()
+    for query in ("lr=0.1", "lr<1 outcome>60", "seed<3"):
+        served.get(f"/runs/table?q={query}")
+    assert served.bench.shelf.every() is first
+    shelf = served.bench.shelf
+    shelf._groups = (shelf._groups[0], shelf._groups[1] - 3600, shelf._groups[2])  # type: ignore[index]
+    assert shelf.every() is first, "no run trains, so that none has become stale in an hour"
+
+
+def test_too_many_runs_are_not_gathered_for_questions_about_all(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(examining, "MOST", 3)
+    monkeypatch.setattr(watching, "source_of", lambda *_: pytest.fail("no run is looked for on the disk"))
+    assert served.get("/today/more").text == ""
+    assert "10 runs are too many to be examined here" in served.get("/notebook/more").text
+    assert served.act("seen", {}).status_code == 200

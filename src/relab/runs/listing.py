@@ -102,11 +102,15 @@ class ListedRun(NamedTuple):
     problem: str
     tags: list[str]
     state: str
-    folder: Path
+    path: str  # of its folder, or of its file where one holds many
     copies: list[str]
 
+    @property
+    def folder(self) -> Path:
+        return Path(self.path)  # made when it is asked for: of a hundred thousand runs a page shows a hundred
 
-FOLLOWS = ("tags", "state", "folder", "copies")  # the fields that are no columns, or not as they are
+
+FOLLOWS = ("tags", "state", "path", "copies")  # the fields that are no columns, or not as they are
 COLUMNS = ", ".join([*(name for name in ListedRun._fields if name not in FOLLOWS), "tags", "status", "path"])
 
 
@@ -223,7 +227,7 @@ def _where(index: Index, query: Query) -> tuple[str, list[Any]]:
             parts.append(f"holds{i}({FIELDS[each.key]})")
     if settings := [each for each in query.filters if each.key not in FIELDS]:
         _pick(index, settings)
-        parts.append("config IN (SELECT id FROM temp.picked)")
+        parts.append("picked(config)")
     return " AND ".join(parts), values
 
 
@@ -252,15 +256,13 @@ def _check_number(each: Filter) -> None:
 
 
 def _pick(index: Index, filters: Sequence[Filter]) -> None:
-    """temp.picked: the sets of settings that all of these hold for."""
-    index.db.execute("CREATE TEMP TABLE IF NOT EXISTS picked (id INTEGER PRIMARY KEY)")
-    index.db.execute("DELETE FROM temp.picked")
+    """picked(config): whether all of these hold for a set of settings. Nothing is written: who looks whether the index
+    has changed must not find that somebody asked."""
     every = list(index.settings())
     keys = set().union(*(flat for _, flat in every))
     conditions = [(full_key(each.key, keys), each) for each in filters]
-    picked = [(n,) for n, flat in every if all(key in flat and each.holds(flat[key]) for key, each in conditions)]
-    index.db.executemany("INSERT INTO temp.picked VALUES (?)", picked)
-    index.db.commit()  # a transaction that stays open would keep those out who bring the index up to date
+    picked = {n for n, flat in every if all(key in flat and each.holds(flat[key]) for key, each in conditions)}
+    index.db.create_function("picked", 1, picked.__contains__)
 
 
 def full_key(key: str, keys: set[str]) -> str:
@@ -307,7 +309,7 @@ def _finished(index: Index, rows: Iterable[Sequence[Any]]) -> list[ListedRun]:
     sign, format, id_at = (ListedRun._fields.index(name) for name in ("sign", "format", "id"))
     for *row, tags, status, path in rows:
         alike = sorted(copies.get(row[id_at], [])) if row[id_at] else []
-        follows = (tags.split(), state(status, row[sign], row[format], now), index.folder(path), alike)
+        follows = (tags.split(), state(status, row[sign], row[format], now), os.fsdecode(index.base + path), alike)
         runs.append(ListedRun._make((*row, *follows)))
     return runs
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -78,11 +79,17 @@ def groups(index: Index, query: Query, every: Sequence[SeedGroup] | None = None)
     home = {run.rowid: group for group in known for run in group.runs}
     chosen = [number for number in numbers(index, query) if number in home]
     wanted = set(chosen)
-    order = dict.fromkeys(home[number].key for number in chosen)
+    times = Counter(home[number].key for number in chosen)  # in the order of the first run of each
     by_key = {group.key: group for group in known}
-    return [
-        replace(by_key[key], runs=[run for run in by_key[key].runs if run.rowid in wanted]) for key in order
-    ]  # in one order always, so that sums are the same to the last digit
+    return [_part_of(by_key[key], wanted, many) for key, many in times.items()]
+
+
+def _part_of(group: SeedGroup, wanted: set[int], many: int) -> SeedGroup:
+    """The group with its chosen runs alone, in one order always, so that sums are the same to the last digit; the same
+    group, with what is known of it, where all are."""
+    if many == len(group.runs):
+        return group
+    return replace(group, runs=[run for run in group.runs if run.rowid in wanted])
 
 
 def whole(index: Index) -> list[SeedGroup]:
@@ -118,6 +125,8 @@ def _grouped(parts: Mapping[str, list[ListedRun]], settings: Mapping[int, Settin
 
 def _by_name(key: str, runs: Sequence[ListedRun]) -> dict[str, list[ListedRun]]:
     """Runs of one config by the stems of their names, where one seed came to two numbers under two of them."""
+    if len({repr(run.seed) for run in runs}) == len(runs):  # no seed came to two numbers
+        return {"": list(runs)}
     stems = [identity.stem(run.name) for run in runs]
     telling = all(stems) and not all(identity.MADE_UP.search(run.name) for run in runs)
     if not key.startswith("config ") or len(set(stems)) < 2 or not telling or not _part(runs, stems):

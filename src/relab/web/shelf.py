@@ -92,14 +92,16 @@ class Shelf:
 
     def _every(self, index: Index) -> list[SeedGroup]:
         version, now = _version(index), time.monotonic()
-        if (
-            self._groups is None
-            or self._groups[0] != version
-            or now - self._groups[1] > max(SETTLES_S, 20 * self._grouped_s)
-        ):
+        if self._groups is None or self._groups[0] != version or self._silent(now - self._groups[1]):
             self._groups = (version, now, self._colours.fixed(seeds.whole(index)))
             self._grouped_s = time.monotonic() - now
         return self._groups[2]
+
+    def _silent(self, age: float) -> bool:
+        """Whether a run may have become stale since the groups were made: only one that trained then can."""
+        assert self._groups is not None
+        trained = any(run.state == "running" for group in self._groups[2] for run in group.runs)
+        return age > max(SETTLES_S, 20 * self._grouped_s) and trained
 
     def groups(self, query: Query) -> list[SeedGroup]:
         return self._ask(lambda index: seeds.groups(index, query, self._every(index)))

@@ -182,6 +182,12 @@ def sources(shelf: Shelf, runs: list[ListedRun]) -> list[Source]:
     return made
 
 
+def examinable(shelf: Shelf) -> list[Source]:
+    """All runs of a folder, for questions about all of them; none where they are too many to be examined here."""
+    runs = [run for group in shelf.every() for run in group.runs if not run.archived]
+    return sources(shelf, runs) if len(runs) <= examining.MOST else []
+
+
 def _row(run: ListedRun) -> tuple[Any, ...]:
     """What a change of which is worth a word; the size alone is not."""
     return (run.state, run.steps, run.outcome, run.archived, run.star, tuple(run.tags), run.note, run.seed)

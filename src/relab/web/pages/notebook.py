@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,12 +23,12 @@ from relab.notebook.log import Logged
 from relab.notebook.search import Hit, search
 from relab.record.run_folder import now
 from relab.runs import moves
-from relab.web import advising, examining, prose, remembered, render
+from relab.web import advising, prose, remembered, render
 from relab.web import bench as benches
 from relab.web.bench import Bench
 from relab.web.query import split
 from relab.web.remembered import Decision
-from relab.web.watching import sources
+from relab.web.watching import examinable
 
 SHOWN = 50
 MOST_COMPARED = 40  # groups of an experiment that a link names
@@ -102,9 +103,13 @@ def _shown(entry: Logged, root: Path, hit: Hit | None = None) -> Shown:
 def experiments(bench: Bench) -> list[Experiment]:
     homes: dict[Path, list[str]] = {}
     keys: dict[Path, dict[str, None]] = {}
+    known: dict[str, Path | None] = {}
     for group in bench.shelf.every():
         for run in group.runs:
-            if run.format == "relab" and (home := moves.experiment_of(run.folder)) is not None:
+            above = run.path.rpartition(os.sep)[0]
+            if run.format == "relab" and above not in known:  # once for all runs that lie beside each other
+                known[above] = moves.experiment_of(run.folder)
+            if run.format == "relab" and (home := known[above]) is not None:
                 homes.setdefault(home, []).append(run.state)
                 keys.setdefault(home, {})[group.key] = None
     made = []
@@ -129,22 +134,20 @@ def experiments(bench: Bench) -> list[Experiment]:
 async def more(request: Request) -> Response:
     """Stale numbers and proposals, which another process works out."""
     bench = benches.of(request)
-    made = await run_in_threadpool(_sources, bench)
+    made = await run_in_threadpool(examinable, bench.shelf)
+    many = 0 if made else sum(len(group.runs) for group in bench.shelf.every())
     logs = [str(path) for path in logs_of(bench.root)]
     decided = remembered.read(bench.root).decided
-    few = bool(made) and len(made) <= examining.MOST
     files = [Path(each) for each in logs]
-    advice = await asyncio.wrap_future(bench.once(advising.advice, made, *files)) if few else []
+    advice = await asyncio.wrap_future(bench.once(advising.advice, made, *files)) if made else []
     stale = await asyncio.wrap_future(bench.desk.ask(advising.stale, str(bench.root), logs)) if logs else []
     waiting = [each for each in advice if each["id"] not in decided]
     last = [*reversed(decided.values())][:DECIDED]
     return HTMLResponse(
-        render.page("notebook_more.html", proposals=waiting, decided=last, stale=stale, logs=logs, root=bench.root)
+        render.page(
+            "notebook_more.html", proposals=waiting, many=many, decided=last, stale=stale, logs=logs, root=bench.root
+        )
     )
-
-
-def _sources(bench: Bench) -> list[examining.Source]:
-    return sources(bench.shelf, [run for group in bench.shelf.every() for run in group.runs if not run.archived])
 
 
 # ---- Deciding
@@ -156,7 +159,7 @@ def approve(bench: Bench, body: Document) -> str:
     require(isinstance(edits, dict) and all(isinstance(v, str) for v in edits.values()), "`edits` maps keys to texts")
     queue = str(bench.queue) if body.get("queue") is True else None
     wanted = str(body.get("id") or "")
-    answer = bench.desk.ask(advising.approve, str(bench.root), _sources(bench), wanted, edits, queue)
+    answer = bench.desk.ask(advising.approve, str(bench.root), examinable(bench.shelf), wanted, edits, queue)
     done: advising.Approved = answer.result()
     _decide(bench, Decision(wanted, remembered.APPROVED, done.title, done.text, now()))
 
@@ -172,7 +175,7 @@ def refuse(bench: Bench, body: Document) -> str:
     """A proposal that no longer waits; it can be taken back."""
     wanted = str(body.get("id") or "")[:40]
     require(bool(wanted), "which proposal?")
-    title = bench.desk.ask(advising.title, str(bench.root), _sources(bench), wanted).result()
+    title = bench.desk.ask(advising.title, str(bench.root), examinable(bench.shelf), wanted).result()
     _decide(bench, Decision(wanted, remembered.REJECTED, title, "no longer shown as waiting", now()))
     bench.undo.did(f"rejected {title}", lambda: _forget(bench, wanted))
     return f"rejected: {title}"

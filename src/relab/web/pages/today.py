@@ -26,7 +26,7 @@ from relab.web import advising, cards, examining, machine, remembered, render
 from relab.web import bench as benches
 from relab.web.bench import Bench
 from relab.web.pages import notebook
-from relab.web.watching import sources
+from relab.web.watching import examinable
 
 DAY_S, SHOWN = 86_400.0, 30
 ENDS = {
@@ -151,8 +151,8 @@ def _question(home: Path, question: str, answer: Document, runs: Sequence[Listed
 async def more(request: Request) -> Response:
     """What takes longer: which configs can be told apart by now, and which proposals wait."""
     bench = benches.of(request)
-    made = await run_in_threadpool(_sources, bench)
-    if not made or len(made) > examining.MOST:
+    made = await run_in_threadpool(examinable, bench.shelf)
+    if not made:
         return HTMLResponse("")
     seen = remembered.read(bench.root)
     pairs, advice = await asyncio.gather(
@@ -174,19 +174,15 @@ def compared_at(bench: Bench, pair: Document) -> str:
     return render.address("/compare", g=keys) if all(keys) else ""
 
 
-def _sources(bench: Bench) -> list[examining.Source]:
-    return sources(bench.shelf, [run for group in bench.shelf.every() for run in group.runs if not run.archived])
-
-
 def key_of(pair: Document) -> str:
     return f"{pair['env']}\n{pair['a']}\n{pair['b']}\n{pair['better']}"
 
 
 def mark_seen(bench: Bench, body: Document) -> str:
     """All that is shown is old from now on, here and for `relab examine --new`."""
-    made = _sources(bench)
+    made = examinable(bench.shelf)
     seen = remembered.read(bench.root)
-    if made and len(made) <= examining.MOST:
+    if made:
         seen.at = bench.desk.ask(examining.seen, str(bench.root), made).result()
         seen.apart = [key_of(pair) for pair in bench.once(advising.apart, made).result()]
         bench.watcher.again()
