@@ -1,4 +1,8 @@
-"""What do the tests on real clusters run? Short programs that leave bytes, count how often they began and ended."""
+"""What do the tests on real clusters run? Short programs that leave bytes, count how often they began and ended.
+
+Like relab's own runs they look into their folder first: one that was killed after it had written its end, while Python
+was shutting down, is sent again by the engine, which cannot know better, and finds that nothing is left to do.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +15,8 @@ PROGRAM = """
 import os, random, sys, time
 folder, seed, pause = sys.argv[1], int(sys.argv[2]), float(sys.argv[3])
 os.makedirs(folder, exist_ok=True)
+if os.path.exists(f"{folder}/ended"):
+    sys.exit()
 with open(f"{folder}/begun", "a") as file:
     file.write("begun\\n")
 stream = random.Random(seed)

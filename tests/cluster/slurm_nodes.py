@@ -111,11 +111,9 @@ class SlurmNodes:
     @property
     def env(self) -> dict[str, str]:
         """What a user of this Slurm has in the environment."""
-        libraries = ":".join(str(path) for pattern in ("usr/lib/*/slurm-wlm", "usr/lib/x86_64-linux-gnu")
-                             for path in ROOT.glob(pattern))  # fmt: skip
-        return {**os.environ, "SLURM_CONF": str(self.folder / "slurm.conf"),
-                "LD_LIBRARY_PATH": f"{libraries}:{os.environ.get('LD_LIBRARY_PATH', '')}",
-                "PATH": f"{self.folder / 'bin'}:{os.environ['PATH']}"}  # fmt: skip
+        env = {**os.environ, "SLURM_CONF": str(self.folder / "slurm.conf"),
+               "PATH": f"{self.folder / 'bin'}:{os.environ['PATH']}"}  # fmt: skip
+        return env if Path("/") == ROOT else {**env, "LD_LIBRARY_PATH": unpacked_libraries()}
 
     def begin_munge(self) -> None:
         key = self.folder / "munge.key"
@@ -187,7 +185,16 @@ class SlurmNodes:
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
-# ---- Ports and processes
+# ---- Libraries, ports and processes
+
+
+def unpacked_libraries() -> str:
+    """Where those lie that were unpacked. Of an installed Slurm the system knows it: named here, its folder would give
+    another libpython to a Python that is not the system's."""
+    folders = [
+        str(path) for pattern in ("usr/lib/*/slurm-wlm", "usr/lib/x86_64-linux-gnu") for path in ROOT.glob(pattern)
+    ]
+    return ":".join([*folders, os.environ.get("LD_LIBRARY_PATH", "")])
 
 
 def free_ports(count: int) -> list[int]:
@@ -231,8 +238,9 @@ if __name__ == "__main__":
     for number in (signal.SIGINT, signal.SIGTERM):  # one that was started in the background ignores Ctrl-C
         signal.signal(number, signal.default_int_handler)
     with SlurmNodes() as nodes:
+        libraries = nodes.env.get("LD_LIBRARY_PATH", "")
         print(f"export SLURM_CONF={nodes.folder}/slurm.conf PATH={nodes.folder}/bin:$PATH"
-              f" LD_LIBRARY_PATH={nodes.env['LD_LIBRARY_PATH']}", flush=True)  # fmt: skip
+              f"{f' LD_LIBRARY_PATH={libraries}' if libraries else ''}", flush=True)  # fmt: skip
         try:
             while True:
                 time.sleep(1)

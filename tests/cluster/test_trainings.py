@@ -30,6 +30,13 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
     return trained(folder)
 
 
+@pytest.fixture(scope="module")
+def long_home(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
+    folder = tmp_path_factory.mktemp("here-long") / "x"
+    finish(experiment(folder, "local", LONG), folder)
+    return trained(folder)
+
+
 def ray_at(nodes: RayNodes) -> str:
     return f"ray:{nodes.address}"
 
@@ -139,30 +146,30 @@ def test_slurm_controller_is_lost_and_comes_back(tmp_path: Path, slurm: SlurmNod
 # ---- A machine that is wanted back
 
 
-def test_slurm_preempts_and_the_run_goes_on(tmp_path: Path, slurm: SlurmNodes, home: dict[str, bytes]) -> None:
+def test_slurm_preempts_and_the_run_goes_on(tmp_path: Path, slurm: SlurmNodes, long_home: dict[str, bytes]) -> None:
     folder, began = tmp_path / "x", time.monotonic()
-    process = experiment(folder, "slurm")
+    process = experiment(folder, "slurm", LONG)
     wait_for(lambda: begun(folder), "run with a checkpoint")
     slurm.call("sbatch", "--partition=urgent", "--nodes=2", "--exclusive", "--wrap=sleep 3", "--output=/dev/null")
     finish(process, folder)
-    same(folder, home)
+    same(folder, long_home)
     assert events(folder, "interrupt"), "nobody was preempted"
     assert events(folder, "resume")
     report("slurm, preempted by another partition", began, folder)
 
 
 @pytest.mark.parametrize("engine", ["ray", "slurm"])
-def test_time_limit(tmp_path: Path, engine: str, request: pytest.FixtureRequest, home: dict[str, bytes]) -> None:
+def test_time_limit(tmp_path: Path, engine: str, request: pytest.FixtureRequest, long_home: dict[str, bytes]) -> None:
     """Jobs end before their runs do: each is told before, writes a checkpoint and goes into the line again."""
     folder, began = tmp_path / "x", time.monotonic()
     nodes = request.getfixturevalue("ray_nodes" if engine == "ray" else "slurm")
     at = ray_at(nodes) if engine == "ray" else "slurm"
-    steps, here = (STEPS, None) if engine == "ray" else (SLURM_STEPS, tmp_path / "here")
+    steps, here = (LONG, None) if engine == "ray" else (SLURM_STEPS, tmp_path / "here")
     if here is not None:  # Slurm counts in minutes
         finish(experiment(here, "local", steps), here)
-    minutes = MINUTES if engine == "slurm" else MINUTES / 12
+    minutes = MINUTES if engine == "slurm" else MINUTES / 4  # Python and torch take some seconds of it
     finish(experiment(folder, at, steps, f"execute: {{minutes: {minutes}}}"), folder)
-    same(folder, home if here is None else trained(here))
+    same(folder, long_home if here is None else trained(here))
     assert events(folder, "interrupt"), "no run was told"
     assert events(folder, "resume")
     report(f"{engine}, time limit of {minutes:g} minutes", began, folder)

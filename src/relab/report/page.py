@@ -40,11 +40,8 @@ class Facts:
     proposal: str = ""
     groups: list[Group] | None = None  # spares reading the runs again
     more: Sequence[Section] = ()  # sections that somebody else has made, e.g. of a comparison
-<<<<<<< HEAD
     standing: tuple[str, str] = ("", "")  # which config is better, in a sentence, and what its numbers are
-=======
     lead: Lead | None = None  # e.g. of a loop
->>>>>>> 70ecf377754f28bee08f052b65e34645f1f331b0
 
 
 @dataclass(frozen=True)
