@@ -125,9 +125,12 @@ def approve(root: str, sources: Sequence[Source], wanted: str, edits: Mapping[st
     before = path.read_bytes() if path.is_file() else None
     proposals_.write(replace(proposal, folder=str(folder)))
     item = _queued(path, proposal, queue) if queue else ""
-    told = [f"written to {path.relative_to(top)}", *([proposal.checks["step"]] if "step" in proposal.checks else [])]
-    told.append(f"queued as {item[:8]}; relab queue work{_of(queue)} runs it" if item else f"{command} runs it")
-    return Approved(_title(proposal), "; ".join(told), path, before, path.read_bytes(), item)
+    sentence = [
+        f"written to {path.relative_to(top)}",
+        *([proposal.checks["step"]] if "step" in proposal.checks else []),
+    ]
+    sentence.append(f"queued as {item[:8]}; relab queue work{_of(queue)} runs it" if item else f"{command} runs it")
+    return Approved(_title(proposal), "; ".join(sentence), path, before, path.read_bytes(), item)
 
 
 def _of(queue: str | None) -> str:
