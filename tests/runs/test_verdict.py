@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from relab.health.render import outcome
 from relab.health.rules.data import non_finite
 from relab.health.view import View
 from relab.health.words import meanings
@@ -413,3 +414,30 @@ def test_a_point_stands_at_a_row_that_has_a_number_and_none_has_an_error_without
     assert all(math.isnan(p.se) for p in points if not math.isfinite(p.mean))
     evaluations = trained(np.array([1.0, 2.0, 4.0, 3.0, 5.0, math.nan]), "eval/return_det")
     assert math.isnan(course_of(evaluations).points[-1].se)
+
+
+def with_tail(gap: list[int], tail: int, rows: int = 100, empty: bool = False) -> History:
+    """A course that learns, without numbers at these rows and at its end; the critic's loss goes on."""
+    returns = np.linspace(20.0, 450.0, rows)
+    returns[[*gap, *range(rows - tail, rows)]] = np.nan
+    run = trained(returns, spec=CARTPOLE, value_loss=np.ones(rows))
+    if empty:  # nothing was written there, in place of NaN
+        steps, values = run.columns["return/mean"]
+        run.columns["return/mean"] = Column(steps[np.isfinite(values)], values[np.isfinite(values)])
+    return run
+
+
+@pytest.mark.parametrize("empty", [False, True])
+@pytest.mark.parametrize("gap", [[], [3, 4]])
+def test_a_log_without_a_return_at_its_end_says_so_wherever_it_is_judged(gap, empty):
+    v = verdict_of(with_tail(gap, 40, empty=empty))
+    assert v.silent == 60 * 2048
+    assert sentence(v).endswith(", but the log has no return after step 122,880")
+    whole = verdict_of(with_tail(gap, 0))
+    assert brief_sentence([v, whole]).endswith("; 1 of 2 logs have no return at their end (after step 122,880)")
+    assert outcome(View(with_tail(gap, 40), "run", state="ended")).endswith("no return after step 122,880")
+
+
+@pytest.mark.parametrize(("gap", "tail"), [([3, 40, 41], 0), ([3], 5), (list(range(10, 25)), 20)])
+def test_gaps_and_a_short_end_without_episodes_are_no_silence(gap, tail):
+    assert verdict_of(with_tail(gap, tail)).silent is None

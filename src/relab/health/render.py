@@ -25,7 +25,7 @@ from relab.health.view import View, ViewGroup
 from relab.record import glossary
 from relab.record.bounds import of_outcome, with_error
 from relab.record.state import seed_of
-from relab.runs.sentences import spread_words
+from relab.runs.sentences import silence, spread_words
 from relab.runs.values import fit_words
 
 WIDTH, NARROW, GROUPS, MANY = 118, 40, 5, 2
@@ -247,7 +247,7 @@ def outcome(view: View) -> str:
     known, limits = shown > (-1 if view.has_evals(view.by) else 0), of_outcome(view.history, name)
     error = with_error(last.mean, shown, limits, lambda x: figure(x, 2)) if known else ""
     swings = f", unstable ({spread_words(view.verdict)})" if view.verdict.kind == "unstable" else ""
-    return f"{figure(last.mean, 4)}{error}{where}{swings}{state}"
+    return f"{figure(last.mean, 4)}{error}{where}{swings}{silence([view.verdict])}{state}"
 
 
 def finite(view: View, name: str) -> bool:

@@ -25,6 +25,7 @@ MAX_COLUMNS = 20_000  # metrics of a file
 LOSS = re.compile("loss", re.IGNORECASE)
 LEARNER = re.compile("loss|^policy/|^value/|^optim/", re.IGNORECASE)  # numbers that are NaN when the networks are
 EARNED = re.compile(r"(?i)(?:^|[^a-z])(?:return|returns|reward|rewards|rew|score|episodic_return)(?![a-z])")
+SILENT_ROWS = 4  # under which nobody knows how often a metric has a number
 END = 0.1  # share of the rows of a training curve that a run is judged by
 
 
@@ -118,6 +119,22 @@ def lost_at(column: Column) -> int | None:
     good = np.flatnonzero(np.isfinite(column.values))
     first = int(good[-1]) + 1 if len(good) else 0
     return int(column.steps[first]) if first < len(column.values) else None
+
+
+def silent_since(history: History, metric: str) -> int | None:
+    """The step of a metric's last number where the run goes on long after it; None where it has numbers to its end.
+
+    Long is over a tenth of the run, and over three times as far as from any number before it to the next.
+    """
+    column = history.columns[metric]
+    steps = column.steps[np.isfinite(column.values)]
+    axis = history.axes.get(metric)
+    beside = [c.steps[-1] for name, c in history.columns.items() if len(c.steps) and history.axes.get(name) == axis]
+    if len(steps) < SILENT_ROWS or not beside:
+        return None
+    end = int(max(beside))
+    tail, longest = end - int(steps[-1]), int(np.diff(steps).max())
+    return int(steps[-1]) if tail > max((end - int(steps[0])) / 10, 3 * longest) else None
 
 
 def measured(history: History, metric: str) -> Column:

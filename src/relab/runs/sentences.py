@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -31,8 +32,18 @@ def sentence(v: Verdict) -> str:
         name, start, end = v.share
         return f"Learned by {name}: {number(start)} → {number(end)}, though not by the return: {_numbers(v)}"
     if v.kind == "unstable":
-        return _unstable(v)
-    return _head(v).format(best=_best(v), step=f"{_turn(v):,}") + _numbers(v) + _solved(v)
+        return _unstable(v) + silence([v])
+    return _head(v).format(best=_best(v), step=f"{_turn(v):,}") + _numbers(v) + _solved(v) + silence([v])
+
+
+def silence(verdicts: Sequence[Verdict]) -> str:
+    """Said of runs whose logs go on long after their last return: what they are judged by is not their end."""
+    silent = [v.silent for v in verdicts if v.silent is not None]
+    if not silent:
+        return ""
+    if len(verdicts) == 1:
+        return f", but the log has no return after step {silent[0]:,}"
+    return f"; {len(silent)} of {len(verdicts)} logs have no return at their end (after step {min(silent):,})"
 
 
 def _turn(v: Verdict) -> int:
@@ -173,7 +184,7 @@ def group_sentence(verdicts: list[Verdict]) -> str:
     if len(verdicts) == 1:
         return sentence(verdicts[0])
     text = _counted([counted_as(v) for v in verdicts], _fallen_below(verdicts))
-    return text[:1].upper() + text[1:] + ": " + _group_numbers(verdicts)
+    return text[:1].upper() + text[1:] + ": " + _group_numbers(verdicts) + silence(verdicts)
 
 
 def brief_sentence(verdicts: list[Verdict]) -> str:
@@ -181,7 +192,8 @@ def brief_sentence(verdicts: list[Verdict]) -> str:
     end = finals([v for v in verdicts if v.points and v.metric == verdicts[0].metric])
     where = f", ends at {number(end.mid)}" if end.n and math.isfinite(end.mid) else ""
     kinds = [counted_as(v) for v in verdicts]
-    return _counted(["learned" if kind == "top" else kind for kind in kinds], _fallen_below(verdicts)) + where
+    counted = _counted(["learned" if kind == "top" else kind for kind in kinds], _fallen_below(verdicts))
+    return counted + where + silence(verdicts)
 
 
 def counted_as(v: Verdict) -> str:

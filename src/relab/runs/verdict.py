@@ -25,7 +25,7 @@ import numpy as np
 from relab.base.numbers import is_finite
 from relab.record import levels
 from relab.record.evaluations import Estimate, evaluations, outcome_of
-from relab.record.history import History, measured
+from relab.record.history import History, measured, silent_since
 from relab.runs.course import RETURNS as RETURNS
 from relab.runs.course import Course, course_of, course_on
 from relab.runs.course import is_return as is_return
@@ -80,6 +80,7 @@ class Verdict:
     fall: Fall | None = None  # of a run that lost what it had learned
     below_random: bool = False  # its last two points are
     near_random: bool = False  # its second half stays there
+    silent: int | None = None  # step of the last return, where the run went on long after it
     hardly: bool = False  # for which alone it is said not to have learned
     fit: Fit | None = None  # of a run in which a critic alone learned
     model: ModelFit | None = None  # of a run in which a world model alone learned
@@ -153,7 +154,8 @@ def verdict_of(run: History) -> Verdict:
     if kind in POOR and (share or (stages > 1 and not course.evaluated)):
         kind = "learned" if share else "unclear"  # returns of two stages are not about one task
     return Verdict(kind, course.metric, course.points, yard.random, best, solved, level, stages, share, yard,
-                   trained=trained, fall=fall, below_random=worse, near_random=near, hardly=hardly)  # fmt: skip
+                   trained=trained, fall=fall, below_random=worse, near_random=near, hardly=hardly,
+                   silent=silent_since(run, course.metric) if course.metric in run.columns else None)  # fmt: skip
 
 
 def _kind(good: list[Estimate], yard: Yardstick, level: float | None, worse: bool, fall: Fall | None) -> str:
