@@ -8,6 +8,7 @@ import re
 import xml.etree.ElementTree as ET
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from relab.report import curves, ink, svg, svg_scale, svg_small
@@ -306,6 +307,27 @@ def test_raw_rows_that_would_cover_the_figure_are_smoothed_over_a_shade(metric, 
     text = svg.curve(figure)
     assert (len(drawn(text, "shade")), len(drawn(text, "seed"))) == (int(smooth), 1)
     assert (ink.MEANING in [key["text"] for key in svg.legend(figure)]) is smooth
+
+
+def test_the_mean_and_the_interval_over_seeds_are_smoothed_with_the_seeds():
+    rng = np.random.default_rng(0)
+    x = [float(i) for i in range(600)]
+    lines = [curves.Line(str(k), k, x, (np.arange(600) / 6 + rng.normal(0, 40, 600)).tolist()) for k in range(5)]
+    group = curves.Bundle("a", lines, curves.band(lines))
+    figure = data(metric="return/mean", groups=[group])
+    text = svg.curve(figure)
+    assert drawn(text, "shade") == [], "five of them would cover the interval"
+    (mean,) = drawn(text, "mean")
+    assert mean.attrib["d"].count(" ") < 4 * ink.STRETCHES
+    calm = ink.smoothed_band(group)
+    assert len(calm.x) == len(calm.mean) == ink.STRETCHES
+    for i in (0, 30, 59):
+        part = slice(10 * i, 10 * i + 10)
+        assert calm.mean[i] == pytest.approx(np.mean([line.y[part] for line in lines]))
+        assert (
+            np.mean(group.band.low[part]) < calm.low[i] < calm.mean[i] < calm.high[i] < np.mean(group.band.high[part])
+        )
+    assert "smoothed: means of sixtieths of the axis" in [key["text"] for key in svg.legend(figure)]
 
 
 def test_a_smoothed_line_has_the_means_of_its_rows():

@@ -11,7 +11,7 @@ from typing import Any
 
 from relab.base.documents import Settings
 from relab.base.numbers import is_number
-from relab.config.views import flatten
+from relab.config.views import canonical, flatten
 from relab.formats.read import plans
 from relab.health.rules.design import QUIET, QUIET_WORD
 from relab.health.view import View, ViewGroup
@@ -123,7 +123,7 @@ def seen(groups: list[ViewGroup]) -> list[Seen]:
 
 def _seen(groups: list[ViewGroup]) -> Seen | None:
     points = [{k: v for k, v in factors(g.views[0]).items() if not QUIET_WORD.search(k)} for g in groups]
-    keys = [k for k in dict.fromkeys(k for p in points for k in p) if len({repr(p.get(k)) for p in points}) > 1]
+    keys = [k for k in dict.fromkeys(k for p in points for k in p) if len({canonical(p.get(k)) for p in points}) > 1]
     if not 1 <= len(keys) <= MOST_KEYS:
         return None
     mine = [{k: p[k] for k in keys if k in p} for p in points]

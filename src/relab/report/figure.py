@@ -122,14 +122,15 @@ def _draw_group(axes: Axes, group: curves.Bundle, place: int, across: Any, smoot
     """Thin seeds, thick mean, band; NaN breaks a line and is marked at the foot."""
     tone, dash = COLOURS[place % len(COLOURS)], DASHES[place // len(COLOURS) % len(DASHES)]
     style: Any = (0, tuple(float(n) for n in dash.split())) if dash else "-"
-    band, lines = group.band, group.lines
+    band, lines = ink.smoothed_band(group) if smooth else group.band, group.lines
     n = plural(len(lines), "run")
     for i, line in enumerate(lines):
         label = f"{group.label}: {n}" if i == 0 and not band else None
         xs, ys = across(line), line.y
         if smooth:
             xs, ys, low, high = ink.smoothed(list(zip(xs, ys)))
-            axes.fill_between(xs, low, high, color=tone, alpha=0.13, lw=0)
+            if band is None:  # else the shades of all seeds would cover the interval
+                axes.fill_between(xs, low, high, color=tone, alpha=0.13, lw=0)
             label = f"{label}; {ink.MEANING}" if label else None
         axes.plot(xs, ys, color=tone, ls=style, lw=0.8 if band else 1.5, alpha=0.7 if band else 1, label=label)
         lost = [a for a, y in zip(across(line), line.y) if not math.isfinite(y)]

@@ -12,7 +12,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from relab.report.curves import CurveFigure, Line
+from relab.report.curves import Band, Bundle, CurveFigure, Line
+from relab.stats import mean_over_seeds
 
 STRETCHES = 60  # of the axis, as wide as each other
 MOST_HEIGHTS = 20.0  # a line that goes up and down by more than so many heights of the figure covers it
@@ -43,6 +44,39 @@ def _travel(line: Line) -> float:
     """How far up and down a line goes that has rows enough to be smoothed; rows without a number are no way."""
     y = np.array([value for value in line.y if math.isfinite(value)])
     return float(np.abs(np.diff(y)).sum()) if len(y) >= ROWS * STRETCHES else 0.0
+
+
+def smoothed_band(group: Bundle) -> Band | None:
+    """Mean and interval over seeds of each seed's mean over a stretch; the rows' own where they are few.
+
+    No end lies further out than those of the single rows, which are within what is possible.
+    """
+    band = group.band
+    if band is None or len(band.x) < ROWS * STRETCHES:
+        return band
+    at = np.array(band.x)
+    stretch = np.minimum(((at - at[0]) / (at[-1] - at[0]) * STRETCHES).astype(int), STRETCHES - 1)
+    rows = [np.flatnonzero(stretch == i) for i in np.unique(stretch)]
+    seeds = [_at(line, band.x) for line in group.lines]
+    ends = [
+        mean_over_seeds([float(seed[part].mean()) for seed in seeds], (min(band.low), max(band.high))) for part in rows
+    ]
+
+    def places(values: list[float] | None) -> list[float] | None:
+        return None if values is None else [float(np.array(values)[part].mean()) for part in rows]
+
+    return Band(places(band.x) or [], [e.mid for e in ends], [e.low for e in ends], [e.high for e in ends], band.label,
+                places(band.updates), places(band.time))  # fmt: skip
+
+
+def _at(line: Line, steps: Sequence[float]) -> np.ndarray:
+    values = dict(zip(line.x, line.y))
+    return np.array([values[step] for step in steps])
+
+
+def meaning(data: CurveFigure) -> str:
+    """What is drawn of a figure whose rows would cover it."""
+    return MEANING if any(group.band is None for group in data.groups) else MEANING.partition(";")[0]
 
 
 def smoothed(points: Sequence[tuple[float, float]]) -> Course:

@@ -92,7 +92,7 @@ def legend(data: CurveFigure) -> list[dict[str, str]]:
     if reference and reference.x:
         keys.append({"colour": GREY, "text": f"{reference.called}: {reference.name}"})
     keys += [{"colour": GREY, "text": "grey: where nine of ten healthy runs lie"}] * bool(data.healthy)
-    keys += [{"colour": "none", "text": ink.MEANING}] * ink.covers(data)
+    keys += [{"colour": "none", "text": ink.meaning(data)}] * ink.covers(data)
     return [*keys, *([{"colour": "none", "text": "× not a finite number; dotted: no value"}] if broken else [])]
 
 
@@ -282,11 +282,12 @@ def _group(group: Bundle, place: int, x: Scale, y: Scale, view: Look, smooth: bo
     tone, dash = colour(place), DASHES[place // len(COLOURS) % len(DASHES)]
     style = f'fill="none" stroke="{tone}" stroke-dasharray="{dash}" stroke-linejoin="round"'
     thin = 'stroke-width="1" opacity=".7"' if group.band else 'stroke-width="1.7"'
-    parts = [_band(group.band, tone, x, y, view)] if group.band else []
+    band = ink.smoothed_band(group) if smooth else group.band
+    parts = [_band(band, tone, x, y, view)] if band else []
     for line in group.lines:
-        parts.append(_line(line, f"{style} {thin}", tone, x, y, view, smooth))
-    if group.band:
-        points = _placed(view.across(group.band), group.band.mean, x, y)
+        parts.append(_line(line, f"{style} {thin}", tone, x, y, view, smooth, shaded=band is None))
+    if band:
+        points = _placed(view.across(band), band.mean, x, y)
         mean = "".join(path_of(piece) for piece in unbroken(points))
         parts.append(f'<path class="mean" d="{mean}" {style} stroke-width="2.6"/>')
     return parts
@@ -308,12 +309,14 @@ def _band(band: Band, tone: str, x: Scale, y: Scale, view: Look) -> str:
     return f'<path class="band" d="{path_of(up + down)}Z" fill="{tone}" opacity=".18">{title}</path>' if up else ""
 
 
-def _line(line: Line, style: str, tone: str, x: Scale, y: Scale, view: Look, smooth: bool = False) -> str:
+def _line(
+    line: Line, style: str, tone: str, x: Scale, y: Scale, view: Look, smooth: bool = False, shaded: bool = True
+) -> str:
     """Pieces between gaps; a cross at the foot for each value that is not finite; a dotted bridge over missing rows."""
     title = f"<title>{escape(str(line.name))}</title>"
     every = _placed(view.across(line), line.y, x, y)
     if smooth and len(every) >= ink.ROWS * ink.STRETCHES:
-        return _smoothed(every, style, tone, title, y.start)
+        return _smoothed(every, style, tone, title, y.start, shaded)
     placed = thinned(every, 400 if x.end > 500 else 200)
     pieces = unbroken(placed, () if x.log else usual_gaps([a for a, _ in placed]))
     parts = [f'<path class="seed" d="{"".join(path_of(p) for p in pieces if len(p) > 1)}" {style}>{title}</path>']
@@ -327,11 +330,13 @@ def _line(line: Line, style: str, tone: str, x: Scale, y: Scale, view: Look, smo
     return "".join(parts)
 
 
-def _smoothed(placed: list[tuple[float, float]], style: str, tone: str, title: str, foot: float) -> str:
+def _smoothed(
+    placed: list[tuple[float, float]], style: str, tone: str, title: str, foot: float, shaded: bool = True
+) -> str:
     """The mean of each stretch over a shade of where its rows lie, for a line that would cover all others."""
     course = ink.smoothed(placed)
     around = [*zip(course.x, course.low), *list(zip(course.x, course.high))[::-1]]
-    shade = f'<path class="shade" d="{path_of(around)}Z" fill="{tone}" opacity=".13"/>' if around else ""
+    shade = f'<path class="shade" d="{path_of(around)}Z" fill="{tone}" opacity=".13"/>' if around and shaded else ""
     mean = f'<path class="seed" d="{path_of(list(zip(course.x, course.mean)))}" {style}>{title}</path>'
     lost = thinned([(a, b) for a, b in placed if not math.isfinite(b)], ink.STRETCHES)
     return shade + mean + "".join(_cross(a, foot, tone) for a, _ in lost)
