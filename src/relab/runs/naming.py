@@ -237,6 +237,8 @@ def by_value(texts: Sequence[str], names: Sequence[str]) -> str:
 
     >>> by_value(["0.1", "0.1", "0.3", "0.1"], "abcd"), by_value(["1", "2", "2", "3"], "abcd")
     ('0.1, but 0.3 in c', '1 in a; 2 in b, c; 3 in d')
+    >>> by_value(["1", "1", "2", "2"], ["a, x=1", "a, x=2", "b", "c"])
+    '1 in a, x=1 / a, x=2; 2 in b, c'
     """
     holders: dict[str, list[str]] = {}
     for text, name in zip(texts, names):
@@ -248,7 +250,10 @@ def by_value(texts: Sequence[str], names: Sequence[str]) -> str:
 
 
 def _some(names: Sequence[str], most: int = 4) -> str:
-    return ", ".join(names) if len(names) <= most else f"{', '.join(names[: most - 1])} and {len(names) - most + 1} more"
+    """In a row; with strokes between them where names have commas of their own."""
+    shown, left = (names, 0) if len(names) <= most else (names[: most - 1], len(names) - most + 1)
+    between = " / " if any("," in name for name in names) else ", "
+    return between.join(shown) + (f" and {left} more" if left else "")
 
 
 def shown(value: Any) -> str:
