@@ -64,6 +64,7 @@ def main(words: Sequence[str]) -> int:
     args = parse(LoopArgs, "loop", words, EXAMPLES)
     from relab.lab import loop
     from relab.lab.execute import where
+    from relab.lab.loop import lock
 
     require(args.runs >= 0, f"`--runs` must be at least 0 proposals, but is {args.runs}")
     require(args.workers is None or args.workers >= 1, f"`--workers` must be at least 1, but is {args.workers}")
@@ -74,8 +75,9 @@ def main(words: Sequence[str]) -> int:
     plan = replace(plan, execute=where.of(plan.execute.to_dict(), args.on, args.workers))
     if args.dry_run:
         return dry(args, plan, folder)
-    if args.check is not None and not folder.exists():
-        return checked_apart(args, plan, folder.name)
+    if args.check is not None:
+        begun = (folder / lock.FILE).is_file()
+        return checked(args, loop.look(plan, folder)) if begun else checked_apart(args, plan, folder.name)
     keep_going()
     with unless_refused([folder]) as answer:
         answer.code = start(args, plan, folder, seconds)
@@ -113,7 +115,7 @@ def start(args: LoopArgs, plan: loop.Loop, folder: Path, seconds: float | None) 
     from relab.lab import loop
     from relab.lab.execute.slots import cores
 
-    if not consent([plan.command, plan.resume_command, plan.evaluate], args.yes or args.check is not None, args.json):
+    if not consent([plan.command, plan.resume_command, plan.evaluate], args.yes, args.json):
         return None
     tell = (lambda line: None) if args.json else (lambda line: print(printable(line), flush=True))
     with loop.claimed(folder):
@@ -123,8 +125,6 @@ def start(args: LoopArgs, plan: loop.Loop, folder: Path, seconds: float | None) 
 def carried_out(args: LoopArgs, looping: loop.Looping, seconds: float | None) -> int | None:
     from relab.lab import loop
 
-    if args.check is not None:
-        return checked(args, looping)
     if args.queue:
         return enqueue(args)
     from relab.lab.loop import cost
@@ -238,16 +238,20 @@ def agreed(args: LoopArgs, looping: loop.Looping, seconds: float | None) -> bool
 def checked(args: LoopArgs, looping: loop.Looping) -> int:
     """Whether a proposal would run; a refusal is an error, as for every setting that cannot be used."""
     from relab.advise.proposal import diff_text
-    from relab.lab.loop import lock
+    from relab.lab import loop
 
     assert args.check is not None
-    lock.check(looping.plan, looping.arms.folder)
+    busy = looping.doing if loop.running(looping.arms.folder) else None
+    if busy is not None and not args.json:
+        print(printable(f"the loop is running: {busy}; checked against what stands in its journal now"), flush=True)
     idea = looping.proposer.from_file(args.check)
     if args.json:
         from relab.base.jsonl import encode
 
         print(
-            encode({"would_run": True, "parent": idea.parent, "diff": idea.change, "checks": idea.checks}).decode(),
+            encode(
+                {"would_run": True, "running": busy, "parent": idea.parent, "diff": idea.change, "checks": idea.checks}
+            ).decode(),
             end="",
         )
     else:

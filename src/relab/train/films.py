@@ -13,7 +13,8 @@ from relab.base.media import Film
 from relab.base.streams import world_seeds
 from relab.config.base import require
 from relab.train import checkpoint, rollout
-from relab.train.fresh import film_place, filming, load_agent, require_render
+from relab.train.captions import Filming
+from relab.train.fresh import film_place, load_agent, require_render
 
 ALL = "all"  # in place of a checkpoint's name
 
@@ -35,5 +36,7 @@ def film(
     path = out or film_place(folder, f"step-{step:012d}-{mode}-seed-{seed}.mp4")
     with Film(path, fps) as reel:
         world = 0 if mode == "det" else 1  # worlds of one evaluation: deterministic ones first, then sampled ones
-        played = rollout.evaluate(env, agent, seeds, frames=filming(reel, world))
+        filming = Filming(reel, world, f"step {step:,}, seed {seed}")
+        played = rollout.evaluate(env, agent, seeds, frames=filming)
+        filming.rest(played.episodes[mode])
     return played.episodes[mode][0] | {"path": str(path), "step": step, "frames": reel.frames}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ from relab.config.run import RunConfig
 from relab.record.run_folder import append_event_to
 from relab.record.spec import Spec
 from relab.train import checkpoint, rollout
+from relab.train.captions import Filming
 from relab.train.contract import clock_of
 from relab.train.kernels import jit
 
@@ -122,7 +123,11 @@ def film(
     world = row // env.spec.agents + (len(seeds) if mode == "sampled" else 0)
     path = out or film_place(folder, f"step-{step:012d}-{mode}-{which}.mp4")
     with Film(path, fps) as reel:
-        episode = rollout.evaluate(env, agent, seeds, frames=filming(reel, world)).episodes[mode][row]
+        first = row - row % env.spec.agents
+        filming = Filming(reel, world, f"{which}, seed {again.episodes[mode][row]['seed']}")
+        played = rollout.evaluate(env, agent, seeds, frames=filming).episodes[mode]
+        filming.rest(played[first : first + env.spec.agents])
+    episode = played[row]
     same = bool(recorded) and bool(np.isclose(recorded[row], episode["return"]))
     return episode | {
         "path": str(path),
@@ -136,16 +141,6 @@ def film(
 def require_render(spec: Spec) -> None:
     layers.require(spec.renders, f"{spec.env} cannot be filmed: it does not render (no `render`, spec.renders is"
                    " false)")  # fmt: skip
-
-
-def filming(reel: Film, world: int) -> Callable[[Any, np.ndarray], None]:
-    """Every step of one world, until its episode has ended."""
-
-    def keep(worlds: Any, waiting: np.ndarray) -> None:
-        if waiting[world].any():
-            reel.add(worlds.render(world))
-
-    return keep
 
 
 def film_place(folder: Path, name: str) -> Path:
@@ -170,7 +165,7 @@ def film_multi(
     world = choose_world(row["episodes"], which)
     path = out or film_place(folder, f"step-{step:012d}-multi-{iteration}-{which}.mp4")
     with Film(path, fps) as reel:
-        judge.play(agent, iteration, filming(reel, world))
+        judge.play(agent, iteration, Filming(reel, world, f"{which} world of iteration {iteration}"))
     same = played[-1]["episodes"][world] == row["episodes"][world]
     film = {"path": str(path), "n": len(row["episodes"]), "which": which, "recorded": same, "frames": reel.frames}
     return row["episodes"][world] | film | {"world": world, "step": step}

@@ -350,6 +350,24 @@ def test_two_calls_on_one_folder_do_not_write_one_journal(capsys: pytest.Capture
     assert cli.main(["loop", str(path), "--runs", "1", "--yes"]) == 0
 
 
+def test_a_proposal_is_checked_while_the_loop_is_running_and_nothing_is_written(capsys: pytest.CaptureFixture[str]):
+    path = write(x=0.1)
+    looping = prepare()
+    looping.go(0)
+    assert looping.propose() is not None
+    Path("mine.yaml").write_text("set: {y: 2.0}")
+    files = {file: file.stat().st_mtime_ns for file in Path("loops").rglob("*")}
+    with journals.claimed(Path("loops/l")):
+        assert cli.main(["loop", str(path), "--check", "mine.yaml"]) == 0
+    said = capsys.readouterr().out
+    assert "the loop is running: p001 (x 0.1 -> " in said
+    assert "), its first seeds;" in said
+    assert "would run, as a change of base: y 1 -> 2" in said
+    assert {file: file.stat().st_mtime_ns for file in Path("loops").rglob("*")} == files
+    assert cli.main(["loop", str(path), "--check", "mine.yaml"]) == 0
+    assert "running" not in capsys.readouterr().out
+
+
 def test_a_proposal_that_stands_in_the_journal_twice_counts_once():
     write(x=0.1)
     looping = prepare()

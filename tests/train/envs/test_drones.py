@@ -10,7 +10,7 @@ import pytest
 from relab.config import layers
 from relab.config.base import ConfigError
 from relab.config.envs import Drones as Params
-from relab.train import rollout
+from relab.train import captions, rollout
 from relab.train.envs import drones as module
 from relab.train.envs import drones_reward as reward
 from relab.train.envs.base import Worlds
@@ -584,3 +584,44 @@ def test_the_whole_box_is_in_the_picture():
     assert (corners[:, :2] > 0).all()
     assert (corners[:, 0] < WIDTH).all()
     assert (corners[:, 1] < HEIGHT).all()
+
+
+# ---- Films
+
+
+class Reel(list):
+    """Keeps what a film would."""
+
+    fps = 3
+    add = list.append
+
+
+def test_a_film_says_which_episode_where_it_stands_and_how_it_ended():
+    worlds = swarm(agents=2, task="pick_place")
+    reel = Reel()
+    filming = captions.Filming(reel, 0, "worst, seed 7")
+    worlds.state.phase[0] = APPROACH, CARRY
+    worlds.book.ret[0] = 1.0, 2.0
+    filming(worlds, np.array([[True, False]]))
+    filming(worlds, np.array([[False, False]]))
+    assert len(reel) == 1, "until the first episodes have ended"
+    picture = worlds.render(0)
+    assert reel[0].tobytes() == captions.below(picture, "worst, seed 7  return +1.0 (mean of 1)",
+                                               "0.0 s  1 approach, 1 carry").tobytes()  # fmt: skip
+    assert (reel[0][: -captions.STRIP] == picture).all()
+    rows = [{"end": "floor", "return": -3.0, "success": False}, {"end": "time_limit", "return": 5.0, "success": True}]
+    filming.rest(rows)
+    said = "worst, seed 7  return +1.0  success 1 of 2", "ended: 1 floor, 1 time limit"
+    assert [shot.tobytes() for shot in reel[1:]] == [captions.below(picture, *said).tobytes()] * 3, "for a second"
+
+
+@pytest.mark.parametrize(("task", "says"), [("race", "rings passed: 0 to 0 of"), ("hover", "metres to the target: ")])
+def test_every_task_says_where_it_stands(task: str, says: str):
+    worlds = swarm(agents=3, task=task)
+    assert says in worlds.env.caption(worlds.state, 0)
+
+
+def test_a_line_that_is_too_long_is_written_smaller_and_never_beyond_the_picture():
+    strip = captions.below(np.zeros((4, 120, 3), np.uint8), "a" * 40, "x")
+    assert strip.shape == (4 + captions.STRIP, 120, 3)
+    assert captions.below(np.zeros((4, 120, 3), np.uint8), "a", "x").tobytes() != strip.tobytes()

@@ -5,8 +5,8 @@ and the evaluator is locked. Everything is a function of the loop's folder: kill
 """
 
 from relab.base.interrupts import Interrupted
-from relab.lab.loop.drive import Looping, facts, prepare, run_one
-from relab.lab.loop.journal import claimed
+from relab.lab.loop.drive import Looping, facts, look, prepare, run_one
+from relab.lab.loop.journal import claimed, running
 from relab.lab.loop.lock import TamperedError
 from relab.lab.loop.plan import Loop, kept, load
 from relab.lab.loop.policy import RefusedError
@@ -21,6 +21,8 @@ __all__ = [
     "facts",
     "kept",
     "load",
+    "look",
     "prepare",
     "run_one",
+    "running",
 ]

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from relab.advise.proposal import Cost
+from relab.advise.proposal import Cost, diff_text
 from relab.base.documents import Document
 from relab.base.enclosed import own
 from relab.base.jsonl import write_atomic
@@ -110,6 +110,18 @@ class Looping:
         self.journal.add("noise", seeds=[cell.seed for cell in cells], n=len(x), mean=float(x.mean()), sd=sd, gone=gone)
         self.arms.tell(f"  {self.plan.metric} {number(float(x.mean()))}, standard deviation between seeds {number(sd)}"
                        f" ({len(x)} runs)")  # fmt: skip
+
+    @property
+    def doing(self) -> str:
+        """Which step the journal has come to."""
+        trial = self.state.open
+        if self.state.noise is None:
+            return "the A/A set"
+        if trial is None:
+            return f"between two proposals, {len(self.state.trials)} made so far"
+        stages = {"first": "its first seeds", "confirm": "its fresh seeds", "further": "as many fresh seeds again",
+                  "stands": "measuring it again", "score": "its score"}  # fmt: skip
+        return f"{trial.name} ({diff_text(trial.proposal['diff'])}), {stages[trial.stage]}"
 
     # ---- Proposing
 
@@ -264,6 +276,15 @@ def prepare(plan: Loop, folder: Path, workers: int, tell: Tell = print) -> Loopi
     return Looping(arms, Proposer(arms))
 
 
+def look(plan: Loop, folder: Path) -> Looping:
+    """A loop that has begun, as it stands, for questions about it; nothing is written, and it may be running."""
+    check_own(folder)
+    check_kept(plan, folder)
+    lock.check(plan, folder)
+    arms = Arms(plan, folder, Journal(folder), 1, lambda line: None)
+    return Looping(arms, Proposer(arms))
+
+
 def run_one(folder: Path, name: str) -> tuple[Cell, local.Result]:
     """One run of a loop that is under way, as its folder says; the evaluator is looked at before and after."""
     return Arms(plans.kept(folder), folder, Journal(folder), 1).run_one(name)
@@ -271,16 +292,19 @@ def run_one(folder: Path, name: str) -> tuple[Cell, local.Result]:
 
 def keep(plan: Loop, folder: Path) -> None:
     """The folder belongs to one loop; anything but its words makes it another."""
-    path = own(folder, plans.FILE)
-    text = layers.format_yaml(plan.to_dict())
     for other in ("experiment.yaml", "sweep.yaml"):
         require(not (folder / other).exists(), f"{folder} belongs to another kind of plan ({other}); choose another"
                                                " --name or --root")  # fmt: skip
-    if path.exists() and (folder / "journal").exists():
-        before, now = layers.read_yaml(path), layers.parse_yaml(text)
-        check_same(before, now, plans.GROWS, folder, "loop")
+    check_kept(plan, folder)
     folder.mkdir(parents=True, exist_ok=True)
-    write_atomic(path, text.encode())
+    write_atomic(own(folder, plans.FILE), layers.format_yaml(plan.to_dict()).encode())
+
+
+def check_kept(plan: Loop, folder: Path) -> None:
+    path = own(folder, plans.FILE)
+    if path.exists() and (folder / "journal").exists():
+        before, now = layers.read_yaml(path), layers.parse_yaml(layers.format_yaml(plan.to_dict()))
+        check_same(before, now, plans.GROWS, folder, "loop")
 
 
 def facts(loop: Looping) -> Document:

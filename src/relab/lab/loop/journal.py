@@ -184,6 +184,15 @@ def claimed(folder: Path) -> Iterator[None]:
         os.close(fd)
 
 
+def running(folder: Path) -> bool:
+    """Whether a process goes on with the loop; False where there are no locks to tell by."""
+    try:
+        with claimed(folder):
+            return False
+    except ConfigError:
+        return True
+
+
 class Journal:
     """The journal of one loop."""
 

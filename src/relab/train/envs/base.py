@@ -60,6 +60,7 @@ class Env(Protocol):
     # def reset_agents(self, state, agents_NA)     with agent_reset "alone": new start for the marked agents
     # def observe_some(self, state, obs_NAD, worlds_N)   `observe` for the marked worlds alone: after a reset of few
     # def render(self, state, i) -> uint8[H,W,3]   with spec.renders
+    # def caption(self, state, i) -> str   a few words for films of where world i stands
     # def save(self, state) -> dict of arrays, load(self, state, dict, rows)   when the state is more than its arrays
     # stage_keys: tuple[str, ...], def set_stage(self, values)   for schedules: what later resets draw, nothing else
 

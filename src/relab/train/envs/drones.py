@@ -382,3 +382,8 @@ class Drones:
         from relab.train.envs.drones_draw import picture
 
         return picture(state, i)
+
+    def caption(self, state: State, i: int) -> str:
+        from relab.train.envs.drones_draw import caption
+
+        return caption(state, i)

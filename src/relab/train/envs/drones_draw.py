@@ -17,7 +17,7 @@ import numpy as np
 
 from relab.train.envs import draw
 from relab.train.envs import drones_tasks as tasks
-from relab.train.envs.drones_physics import QW, X, Z
+from relab.train.envs.drones_physics import DT, QW, X, Z
 from relab.train.envs.drones_tasks import BOX, CARRY, GROUND, HALF_X, HALF_Y, HALF_Z, HOVER, LAY, LED, PICK, RACE, RING
 from relab.train.envs.drones_view import frame
 from relab.train.kernels.jit import njit
@@ -149,6 +149,22 @@ def picture(state: Any, i: int) -> np.ndarray:
         trail(pixels, state.trail[i, a], int(state.tick[i]), body[a, :3], colour)
         drone(pixels, body[a], float(state.build[i, a, 4]), colour)
     return pixels
+
+
+PHASES = {tasks.APPROACH: "approach", tasks.DESCEND: "descend", tasks.CARRY: "carry", tasks.DROP: "drop"}
+
+
+def caption(state: Any, i: int) -> str:
+    """How long the world has lasted, and what its drones are about."""
+    task, began = int(state.task[i]), f"{state.tick[i] * DT:.1f} s"
+    if task == PICK:
+        counts = [(word, int((state.phase[i] == phase).sum())) for phase, word in PHASES.items()]
+        return f"{began}  " + ", ".join(f"{n} {word}" for word, n in counts if n)
+    if task == RACE:
+        rings = state.tally[i, :, tasks.RINGS]
+        return f"{began}  rings passed: {int(rings.min())} to {int(rings.max())} of {len(state.rings[i])}"
+    away = np.linalg.norm(state.goal[i, :, LED : LED + 3] - state.body[i, :, :3], axis=1)
+    return f"{began}  metres to the target: {away.min():.1f} to {away.max():.1f}"
 
 
 def paint_goal(pixels: np.ndarray, body: np.ndarray, goal: np.ndarray, phase: int, task: int, colour: Any) -> None:
