@@ -56,7 +56,7 @@ def test_the_headline_says_which_configs_have_few_seeds(tmp_path: Path, shelf_of
             made_up.run(tmp_path / f"{name}-s{seed}", {"good": 300.0, "second": 200.0, "brief": 100.0}[name] + seed,
                         seed=seed, algo__lr=lr)  # fmt: skip
     text = shelf_of().get("/compare/result").text
-    assert "(not declared beforehand, so exploratory; brief: under five seeds)" in text
+    assert "good is better than second by 100 [97.69, 102.3]; brief: under 5 seeds, too few to tell." in text
 
 
 @pytest.mark.parametrize("bad", ["at=nonsense", "metric=nothing", "g=nobody"])

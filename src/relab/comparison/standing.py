@@ -27,7 +27,11 @@ def sentence(task: Task, names: Mapping[str, str] | None = None) -> str:
         return f"{_all(rows, label)} cannot be told apart: all end at the ceiling ({number(task.ceiling)})."
     outcomes = {row.label: task.outcomes[row.label] for row in rows}
     others = pairs.against_first(outcomes, task.measure, 0.0)
-    return _two(rows, others[0], label) if len(rows) == 2 else _many(rows, others, label)
+    if len(rows) == 2:
+        return _two(rows, others[0], label)
+    shown = {pair.b: pair.answer for pair in task.pairs if pair.a == rows[0].label}
+    ahead = {row.label: _by(shown.get(row.label, answer)) for row, answer in zip(rows[1:], others)}
+    return _many(rows, [row for row, answer in zip(rows[1:], others) if not is_clear(answer)], ahead, label)
 
 
 def detail(task: Task) -> str:
@@ -49,17 +53,26 @@ def _two(rows: Sequence[Variant], answer: Answer, label: Mapping[str, str]) -> s
     return f"{head}{first} leads by {_by(answer)} ({n}{more})."
 
 
-def _many(rows: Sequence[Variant], others: Sequence[Answer], label: Mapping[str, str]) -> str:
-    """The first against all others; those that it cannot be told from are named."""
+def _many(
+    rows: Sequence[Variant], open_ones: Sequence[Variant], ahead: Mapping[str, str], label: Mapping[str, str]
+) -> str:
+    """The first against all others; those that it cannot be told from are named.
+
+    `ahead`: by how much, with the interval that the tables have; who counts as told is decided at the corrected level.
+    """
     first, rest = label[rows[0].label], rows[1:]
-    open_ones = [row for row, answer in zip(rest, others) if not is_clear(answer)]
-    nearest = f"{label[rest[0].label]} by {_by(others[0])}"
+    nearest = f"{label[rest[0].label]} by {ahead[rest[0].label]}"
     if not open_ones:
         return f"{first} is better than the {len(rest)} others: ahead of the next, {nearest}."
     few = min(row.mean.n for row in rows) < LEAST
     why = f" (no verdict under {LEAST} seeds)" if few else ""
     if len(open_ones) == len(rest):
         return f"Cannot tell yet which of the {len(rows)} is better: {first} ends highest, ahead of {nearest}{why}."
+    if all(row.mean.n < LEAST for row in open_ones):
+        clear = [row for row in rest if row not in open_ones]
+        others = "" if len(clear) == 1 else f"{len(clear)} others, the next of them "
+        better = f"{first} is better than {others}{label[clear[0].label]} by {ahead[clear[0].label]}"
+        return f"{better}; {_all(open_ones, label)}: under {LEAST} seeds, too few to tell."
     return f"{first} ends highest, but cannot be told from {_all(open_ones, label)} yet: ahead of {nearest}{why}."
 
 
