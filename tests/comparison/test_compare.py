@@ -241,7 +241,8 @@ def test_three_formats_in_one_call(tmp_path, capsys):
     sources = {s for task in body["tasks"] for row in task["variants"] for s in row["sources"]}
     assert {"relab", "sb3", "tensorboard"} <= sources
     text = printed(capsys, *paths)
-    assert "it has no eval/return_det; --metric return/mean has it" in text
+    assert "it has no eval/return_det; return/mean ends at " in text
+    assert "; --metric return/mean compares " in text
 
 
 @pytest.mark.parametrize("form", [(), ("-v", "--leading"), ("--why",), ("--latex",), ("--json",)], ids=str)
