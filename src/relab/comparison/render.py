@@ -12,16 +12,17 @@ from relab.comparison.build import Result
 from relab.comparison.numbers import LEAST, Peak
 from relab.comparison.pairs import Pair
 from relab.comparison.profile import Share
+from relab.comparison.settings_text import KEYS, LABEL, others, side_by_side
+from relab.comparison.settings_text import short as short
 from relab.comparison.task import Task
 from relab.comparison.variant import Mean, Threshold, Variant
 from relab.comparison.wording import seeds_words
-from relab.config.views import canonical
 from relab.runs.naming import by_value
 
-WIDTH, LABEL = 25, 26
+WIDTH = 25
 DOTS = "·∙•●"  # nobody, one seed, two, three and more
 ROWS, TASKS, MOST_LINES = 7, 4, 15  # on the screen without -v
-WARNINGS, NOTES, APART, KEYS = 2, 3, 2, 4
+WARNINGS, NOTES, APART = 2, 3, 2
 BESIDE = 3  # variants whose settings stand beside each other; of more it is said who has another value than most
 UNITS = {"sim_steps": "simulator ", "updates": "update "}  # before "steps", where they were asked for
 SAID, EXPLORED = 4, 2  # variants in a line of words, comparisons that nobody declared
@@ -91,12 +92,6 @@ def _whom(tasks: Sequence[Task]) -> str:
 
 def _nothing(result: Result) -> str:
     return f"Nothing to compare: {plural(result.runs, 'run')}, and no two configs that may be compared."
-
-
-def short(label: str, width: int = LABEL) -> str:
-    """Cut in the middle: labels of variants begin alike and differ at their end."""
-    head = (width - 1) // 3
-    return label if len(label) <= width else label[:head] + "…" + label[head + 1 - width :]
 
 
 # ---- A task
@@ -235,26 +230,6 @@ def _settings(task: Task, verbose: bool = False) -> list[str]:
         return _listed(head, said, verbose)
     more = f"; also {others(task.keys, len(keys))}" if len(task.keys) > len(keys) else ""
     return [f"{head}: " + "; ".join(said) + more]
-
-
-def others(keys: Sequence[str], after: int) -> str:
-    """The keys that are not shown, by name; of many the first."""
-    left = keys[after:]
-    return ", ".join(left[:KEYS]) + (f" and {plural(len(left) - KEYS, 'more key')}" if len(left) > KEYS else "")
-
-
-def side_by_side(values: Sequence[Any]) -> list[str]:
-    """Settings of several variants, short unless that makes two of them look alike.
-
-    >>> side_by_side([0.0003, 0.001]), side_by_side([1700000000.1, 1700000000.2])
-    (['0.0003', '0.001'], ['1700000000.1', '1700000000.2'])
-    """
-    texts = [setting(value) for value in values]
-    return texts if len(set(texts)) >= len(set(map(canonical, values))) else [str(value) for value in values]
-
-
-def setting(value: Any) -> str:
-    return "-" if value is None else short(f"{value:g}" if isinstance(value, float) else str(value), 20)
 
 
 def _verdicts(task: Task, verbose: bool = False) -> list[str]:

@@ -10,17 +10,15 @@ from relab.base.documents import Document
 from relab.comparison.build import Result
 from relab.comparison.numbers import LEAST
 from relab.comparison.render import (
-    KEYS,
     UNITS,
     clean,
     has_interval,
     mean_text,
     median,
-    others,
     share,
-    side_by_side,
     step_text,
 )
+from relab.comparison.settings_text import KEYS, others, side_by_side
 from relab.comparison.task import Task
 from relab.runs.naming import key_name
 

@@ -29,8 +29,10 @@ def healthy_levels(view: View, metric: str) -> dict[str, reference.Healthy]:
     factor = unit_of_levels(view.history, metric)
     if task is None or factor is None or (by_returns(metric) and rescales_rewards(view)):
         return {}
-    found = {third: reference.interval(str(view.algo), view.kind, Key(metric, third), task=task) for third in THIRDS}
-    return {third: healthy.times(factor) for third, healthy in found.items() if healthy is not None}
+    intervals = {
+        third: reference.interval(str(view.algo), view.kind, Key(metric, third), task=task) for third in THIRDS
+    }
+    return {third: healthy.times(factor) for third, healthy in intervals.items() if healthy is not None}
 
 
 def _task_of_losses(view: View) -> str | None:
