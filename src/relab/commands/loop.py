@@ -145,24 +145,23 @@ def carried_out(args: LoopArgs, looping: loop.Looping, seconds: float | None) ->
             file=sys.stderr,
         )
         return INTERRUPTED
-    pages = written.of_loop(looping)
-    if args.json:
-        from relab.base.jsonl import encode
-
-        print(
-            encode(
-                {
-                    **loop.facts(looping),
-                    "ended": why,
-                    "loop": str(looping.arms.folder),
-                    "pages": [str(p) for p in pages],
-                }
-            ).decode(),
-            end="",
-        )
-        return 0
-    print("\n".join(map(printable, [why, *written.summary(looping), *(f"page:   {page}" for page in pages)])))
+    tell_end(args, looping, why)
     return 0
+
+
+def tell_end(args: LoopArgs, looping: loop.Looping, why: str) -> None:
+    """The loop's pages are written, and what it came to is printed; `why`: it ended."""
+    from relab.lab import loop
+    from relab.lab.loop import written
+
+    pages = written.of_loop(looping)
+    if not args.json:
+        print("\n".join(map(printable, [why, *written.summary(looping), *(f"page:   {page}" for page in pages)])))
+        return
+    from relab.base.jsonl import encode
+
+    place = {"loop": str(looping.arms.folder), "pages": [str(page) for page in pages]}
+    print(encode({**loop.facts(looping), "ended": why, **place}).decode(), end="")
 
 
 # ---- Before

@@ -122,7 +122,7 @@ def approve(root: str, sources: Sequence[Source], wanted: str, edits: Mapping[st
     command = f"relab train {address(folder / proposals_.FILE)}{_rest(proposal)}"
     require(not (queue and "--trust" in _rest(proposal)), f"its code is the run's own: start it by hand, {command}")
     path = own(folder, proposals_.FILE)
-    before = path.read_bytes() if path.is_file() else None
+    before = limits.read_bytes(path, limits.TEXT) if path.is_file() else None
     proposals_.write(replace(proposal, folder=str(folder)))
     item = _queued(path, proposal, queue) if queue else ""
     sentence = [
@@ -130,7 +130,7 @@ def approve(root: str, sources: Sequence[Source], wanted: str, edits: Mapping[st
         *([proposal.checks["step"]] if "step" in proposal.checks else []),
     ]
     sentence.append(f"queued as {item[:8]}; relab queue work{_of(queue)} runs it" if item else f"{command} runs it")
-    return Approved(_title(proposal), "; ".join(sentence), path, before, path.read_bytes(), item)
+    return Approved(_title(proposal), "; ".join(sentence), path, before, limits.read_bytes(path, limits.TEXT), item)
 
 
 def _of(queue: str | None) -> str:
@@ -152,7 +152,7 @@ def take_back(approved: Approved, queue: str) -> None:
         line = Queue(Path(queue))
         line.find(approved.queued, ("waiting", "paused"))
         control.cancel(line, approved.queued)
-    changed = not approved.path.is_file() or approved.path.read_bytes() != approved.written
+    changed = not approved.path.is_file() or limits.read_bytes(approved.path, limits.TEXT) != approved.written
     require(not changed, f"{approved.path.name} was changed since, and stays as it is")
     if approved.before is None:
         approved.path.unlink()

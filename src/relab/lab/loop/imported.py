@@ -12,10 +12,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from relab.base import limits
+
 LARGEST = 5_000_000  # bytes of a program that is read
 
 
-class Asked(NamedTuple):
+class Import(NamedTuple):
     """One import: `level` dots, then names; `from a.b import c` may mean a module a.b.c."""
 
     level: int
@@ -27,9 +29,9 @@ def beside(program: Path) -> list[Path]:
     folder, seen, todo = program.parent, {program}, [program]
     while todo:
         here = todo.pop()
-        for one in asked(source(here)):
+        for one in imports(source(here)):
             start = folder if one.level == 0 else up(here.parent, one.level - 1)
-            new = [path for path in found(start, one.names) if path not in seen and path.is_relative_to(folder)]
+            new = [path for path in files_of(start, one.names) if path not in seen and path.is_relative_to(folder)]
             seen |= set(new)
             todo += new
     return sorted(seen - {program})
@@ -42,13 +44,13 @@ def up(folder: Path, levels: int) -> Path:
 def source(path: Path) -> bytes:
     """What is no Python, or too long for a program, imports nothing."""
     try:
-        return path.read_bytes() if path.suffix == ".py" and path.stat().st_size < LARGEST else b""
+        return limits.read_bytes(path, LARGEST) if path.suffix == ".py" else b""
     except OSError:
         return b""
 
 
 @functools.lru_cache(maxsize=256)
-def asked(text: bytes) -> tuple[Asked, ...]:
+def imports(text: bytes) -> tuple[Import, ...]:
     """Every import of a source, within functions too."""
     try:
         tree = ast.parse(text)
@@ -57,20 +59,20 @@ def asked(text: bytes) -> tuple[Asked, ...]:
     return tuple(one for node in ast.walk(tree) for one in of_node(node))
 
 
-def of_node(node: ast.AST) -> Iterator[Asked]:
+def of_node(node: ast.AST) -> Iterator[Import]:
     """
     >>> [each for node in ast.walk(ast.parse("import a.b, c; from ..d import e, f")) for each in of_node(node)]
-    [Asked(level=0, names=('a', 'b')), Asked(level=0, names=('c',)), Asked(level=2, names=('d', 'e')), \
-Asked(level=2, names=('d', 'f'))]
+    [Import(level=0, names=('a', 'b')), Import(level=0, names=('c',)), Import(level=2, names=('d', 'e')), \
+Import(level=2, names=('d', 'f'))]
     """
     if isinstance(node, ast.Import):
-        yield from (Asked(0, tuple(each.name.split("."))) for each in node.names)
+        yield from (Import(0, tuple(each.name.split("."))) for each in node.names)
     elif isinstance(node, ast.ImportFrom):
         first = tuple(node.module.split(".")) if node.module else ()
-        yield from (Asked(node.level, (*first, each.name)) for each in node.names)
+        yield from (Import(node.level, (*first, each.name)) for each in node.names)
 
 
-def found(folder: Path, names: tuple[str, ...]) -> list[Path]:
+def files_of(folder: Path, names: tuple[str, ...]) -> list[Path]:
     """The files that are executed for a dotted name: every package on the way, and the module at its end."""
     files, place = [], folder
     for name in names:

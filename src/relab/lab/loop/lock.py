@@ -84,7 +84,7 @@ def programs(plan: Loop) -> list[Path]:
 def _by_name(words: Sequence[str]) -> list[Path]:
     """What `python -m package.module` runs, where it lies below the working folder."""
     names = [after for word, after in itertools.pairwise(words) if word == "-m"]
-    return [path.resolve() for name in names for path in imported.found(Path.cwd(), (*name.split("."), "__main__"))]
+    return [path.resolve() for name in names for path in imported.files_of(Path.cwd(), (*name.split("."), "__main__"))]
 
 
 def _sources(module: str) -> list[Path]:

@@ -288,8 +288,8 @@ def outcome(trial: Trial) -> list[str]:
     if trial.scored:
         score = foresee.of_row(trial.scored["score"])
         none = f"none was made ({trial.proposal['predicted']['how']})"
-        told = sentence(score) if span(score.predicted, score.kind) != "-" else none
-        lines.append(f"prediction: {told}")
+        text = sentence(score) if span(score.predicted, score.kind) != "-" else none
+        lines.append(f"prediction: {text}")
     return lines
 
 
