@@ -655,6 +655,16 @@ def test_a_page_of_three_configs_names_those_that_the_first_cannot_be_told_from(
     )
 
 
+def test_a_lead_at_the_step_where_the_shortest_ends_is_not_called_an_end(tmp_path):
+    """The killed run was ahead when it was killed; the other one ended higher."""
+    variant(tmp_path, "killed", [400.0], 0.1, every=100)
+    variant(tmp_path, "plain", [450.0], 0.2)
+    variant(tmp_path, "third", [300.0], 0.3)
+    (text, _) = content.content([tmp_path]).standing
+    assert "killed is highest at step 400, where the shortest run ends, ahead of" in text
+    assert "ends highest" not in text
+
+
 def logs(folder: Path, name: str, column: str, height: float, seeds: int = 5, evaluated: str = "") -> None:
     """CSV files of one config: a training return of this name, and evaluations of the seeds in `evaluated`."""
     for seed in range(seeds):

@@ -12,6 +12,8 @@ from pathlib import Path
 import orjson
 import pytest
 
+import relab
+
 from relab.base import processes
 from relab.base import processes
 from relab.config import layers
@@ -22,7 +24,7 @@ from relab.config.yaml_io import YamlError, format_yaml, parse_yaml
 from relab.logger import Logger
 from relab.runs.index import Index
 from relab.runs.listing import Filter, Query, find, groups, parse_filter, select, state
-from relab.runs import glance
+from relab.runs import glance, seeds
 from shelves import LONG_AGO, make, set_meta, tree
 
 NOW = LONG_AGO + 1000.0
@@ -471,3 +473,16 @@ def test_returns_in_rows_of_their_own_are_an_outcome(tmp_path: Path) -> None:
     summary = glance.own(os.fsencode(tmp_path / "run"))
     assert summary.steps == 2000
     assert summary.outcome == pytest.approx(103, abs=2)
+
+
+def test_runs_of_two_names_and_lengths_without_a_seed_are_not_pooled(tmp_path):
+    """As two logs of Stable-Baselines3 without their models: the command line tells them apart, and so does the list."""
+    for name, rows, high in (("ppo_killed", 26, 188.0), ("ppo_tiny", 4, 41.0)):
+        folder = tmp_path / name
+        folder.mkdir()
+        (folder / "progress.csv").write_text(
+            "time/total_timesteps,rollout/ep_rew_mean,train/learning_rate,train/clip_fraction\n"
+            + "".join(f"{256 * (i + 1)},{20 + (high - 20) * (i + 1) / rows:.4f},0.0003,0.1\n" for i in range(rows))
+        )
+        (folder / "0.monitor.csv").write_text('#{"t_start": 1.0, "env_id": "CartPole-v1"}\nr,l,t\n20,20,1\n')
+    assert len(seeds.whole(refreshed(tmp_path))) == len(relab.load(tmp_path).groups) == 2

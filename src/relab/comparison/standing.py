@@ -28,10 +28,12 @@ def sentence(task: Task, names: Mapping[str, str] | None = None) -> str:
     outcomes = {row.label: task.outcomes[row.label] for row in rows}
     others = pairs.against_first(outcomes, task.measure, 0.0)
     if len(rows) == 2:
-        return _two(rows, others[0], label)
+        return _two(rows, others[0], label, _where(task))
     shown = {pair.b: pair.answer for pair in task.pairs if pair.a == rows[0].label}
     ahead = {row.label: _by(shown.get(row.label, answer)) for row, answer in zip(rows[1:], others)}
-    return _many(rows, [row for row, answer in zip(rows[1:], others) if not is_clear(answer)], ahead, label)
+    return _many(
+        rows, [row for row, answer in zip(rows[1:], others) if not is_clear(answer)], ahead, label, _where(task)
+    )
 
 
 def detail(task: Task) -> str:
@@ -40,40 +42,51 @@ def detail(task: Task) -> str:
     return f"{task.measure.words}{step_text(task)}; {level}exploratory: no comparison was declared beforehand"
 
 
-def _two(rows: Sequence[Variant], answer: Answer, label: Mapping[str, str]) -> str:
+def _where(task: Task) -> str:
+    """At which step, where some runs went on after it: what they came to there is not how they end."""
+    return f"at step {task.step:,.0f}, where the shortest run ends," if task.beyond else ""
+
+
+def _two(rows: Sequence[Variant], answer: Answer, label: Mapping[str, str], where: str) -> str:
     first, second = (label[row.label] for row in rows)
     n = f"{rows[0].mean.n} and {rows[1].mean.n} seeds"
     if is_clear(answer):
         return f"{first} is better than {second} by {_by(answer)} ({n})."
     head = f"Cannot tell yet whether {first} or {second} is better: "
     if min(row.mean.n for row in rows) < LEAST:
-        ends = f"{first} ends at {number(rows[0].mean.mid)}, {second} at {number(rows[1].mean.mid)}"
+        ends = f"{first} {f'has {where}' if where else 'ends at'} {number(rows[0].mean.mid)}, {second}"
+        ends += f" {number(rows[1].mean.mid)}" if where else f" at {number(rows[1].mean.mid)}"
         return f"{head}{ends}, but {n} are too few ({LEAST} each are the least)."
     more = f"; {seeds_words(answer.seeds_needed)}" if answer.seeds_needed else ""
     return f"{head}{first} leads by {_by(answer)} ({n}{more})."
 
 
 def _many(
-    rows: Sequence[Variant], open_ones: Sequence[Variant], ahead: Mapping[str, str], label: Mapping[str, str]
+    rows: Sequence[Variant],
+    open_ones: Sequence[Variant],
+    ahead: Mapping[str, str],
+    label: Mapping[str, str],
+    where: str,
 ) -> str:
     """The first against all others; those that it cannot be told from are named.
 
     `ahead`: by how much, with the interval that the tables have; who counts as told is decided at the corrected level.
     """
     first, rest = label[rows[0].label], rows[1:]
+    leads = f"{first} is highest {where}" if where else f"{first} ends highest,"
     nearest = f"{label[rest[0].label]} by {ahead[rest[0].label]}"
     if not open_ones:
         return f"{first} is better than the {len(rest)} others: ahead of the next, {nearest}."
     few = min(row.mean.n for row in rows) < LEAST
     why = f" (no verdict under {LEAST} seeds)" if few else ""
     if len(open_ones) == len(rest):
-        return f"Cannot tell yet which of the {len(rows)} is better: {first} ends highest, ahead of {nearest}{why}."
+        return f"Cannot tell yet which of the {len(rows)} is better: {leads} ahead of {nearest}{why}."
     if all(row.mean.n < LEAST for row in open_ones):
         clear = [row for row in rest if row not in open_ones]
         others = "" if len(clear) == 1 else f"{len(clear)} others, the next of them "
         better = f"{first} is better than {others}{label[clear[0].label]} by {ahead[clear[0].label]}"
         return f"{better}; {_all(open_ones, label)}: under {LEAST} seeds, too few to tell."
-    return f"{first} ends highest, but cannot be told from {_all(open_ones, label)} yet: ahead of {nearest}{why}."
+    return f"{leads} but cannot be told from {_all(open_ones, label)} yet: ahead of {nearest}{why}."
 
 
 def is_clear(answer: Answer) -> bool:

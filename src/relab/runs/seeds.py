@@ -138,13 +138,16 @@ def _by_name(key: str, runs: Sequence[ListedRun]) -> dict[str, list[ListedRun]]:
 
 
 def _part(runs: Sequence[ListedRun], stems: Sequence[str]) -> bool:
-    """Whether one seed, under two names, came to two numbers at one step; a failed run proves nothing."""
+    """Whether one seed, under two names, came to two numbers at one step; a failed run proves nothing. Of runs that
+    name no seed, two names and two lengths are enough: nothing says that they are seeds of one config."""
     firsts: dict[str, tuple[str, int | None, float | None]] = {}
     for run, stem in zip(runs, stems):
         if run.state == "failed" or run.outcome is None:
             continue
         other, steps, outcome = firsts.setdefault(repr(run.seed), (stem, run.steps, run.outcome))
-        if other != stem and steps == run.steps and outcome is not None and _unlike(outcome, run.outcome):
+        if other == stem or outcome is None:
+            continue
+        if _unlike(outcome, run.outcome) if steps == run.steps else run.seed is None:
             return True
     return False
 
