@@ -148,7 +148,12 @@ def test_thinning_keeps_spikes_and_nan():
 
 @pytest.mark.parametrize(
     ("low", "high", "expected"),
-    [(0, 500, [0, 100, 200, 300, 400, 500]), (-1.1, 0.9, [-1, -0.5, 0, 0.5]), (3, 13, [4, 6, 8, 10, 12])],
+    [
+        (0, 500, [0, 100, 200, 300, 400, 500]),
+        (-1.1, 0.9, [-1, -0.5, 0, 0.5]),
+        (3, 13, [4, 6, 8, 10, 12]),
+        (-1.7e308, 1.7e308, []),
+    ],
 )
 def test_ticks_are_round(low, high, expected):
     assert svg_scale.ticks(low, high) == pytest.approx(expected)

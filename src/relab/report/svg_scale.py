@@ -64,8 +64,10 @@ def padded(values: Sequence[float], start: float, end: float) -> Scale:
 
 
 def ticks(low: float, high: float, most: int = 5) -> list[float]:
-    """Round numbers within the range: 1, 2 or 5 times a power of ten apart."""
+    """Round numbers within the range: 1, 2 or 5 times a power of ten apart; none where it is wider than numbers go."""
     raw = (high - low) / most
+    if not math.isfinite(raw):
+        return []
     power = 10.0 ** math.floor(math.log10(raw))
     step = next(m * power for m in (1, 2, 5, 10) if m * power >= raw * 0.999)
     first = math.ceil(low / step - 1e-9)

@@ -515,6 +515,40 @@ def test_modules_beside_the_evaluator_are_locked_with_it():
         lock.check(looping.plan, looping.arms.folder)
 
 
+def test_compiled_files_do_not_decide_in_the_place_of_locked_ones():
+    """A package folder or a module that is there compiled alone, and a forged copy in __pycache__."""
+    write(x=0.1, program="import sys; sys.path.insert(0, '.'); import helper\n" + PROGRAM)
+    Path("helper.py").write_text("")
+    looping = prepare()
+    looping.go(0)
+    for name in ("helper/__init__.pyc", "helper.pyc", "math.pyc", "math.cpython-311-x86_64-linux-gnu.so"):
+        Path(name).parent.mkdir(exist_ok=True)
+        Path(name).write_bytes(b"")
+        with pytest.raises(TamperedError, match="none -> "):
+            lock.check(looping.plan, looping.arms.folder)
+        Path(name).unlink()
+    Path("__pycache__").mkdir(exist_ok=True)
+    forged, others = Path("__pycache__/helper.cpython-311.pyc"), Path("__pycache__/stranger.cpython-311.pyc")
+    forged.write_bytes(b"")
+    others.write_bytes(b"")
+    lock.forget_bytecode(looping.plan)
+    assert (forged.exists(), others.exists()) == (False, True)
+
+
+def test_a_lock_that_was_written_by_a_run_locks_nothing():
+    write(x=0.1)
+    looping = prepare()
+    looping.go(0)
+    place = Path("loops/l") / lock.FILE
+    body = json.loads(place.read_text())
+    place.write_text(json.dumps(body))
+    lock.check(looping.plan, looping.arms.folder)
+    body["evaluator"] |= {"code of another": "0" * 16}
+    place.write_text(json.dumps(body))
+    with pytest.raises(TamperedError, match=r"lock\.json itself, which was not written by this loop"):
+        lock.check(looping.plan, looping.arms.folder)
+
+
 def test_what_a_program_imports_is_read_and_not_run():
     folder = Path("code")
     files = {"run.py": "def f():\n    import late\ntry:\n    import a.b\nexcept ImportError: pass\nimport os, json",

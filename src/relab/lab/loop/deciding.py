@@ -72,6 +72,7 @@ def judge(plan: Loop, folder: Path, cells: Sequence[Cell], workers: int, trust: 
         path_of(folder, cell.folder.name).unlink(missing_ok=True)
     subfolder(folder, FOLDER)
     lock.check(plan, folder)
+    lock.forget_bytecode(plan)
     made = _own(plan, folder, todo, workers, trust) if plan.decides == "hidden" else _foreign(plan, folder, todo)
     result = local.run(made, workers)
     if result.interrupted:

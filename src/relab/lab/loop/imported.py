@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import functools
+import glob
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -73,10 +74,18 @@ Import(level=2, names=('d', 'f'))]
 
 
 def files_of(folder: Path, names: tuple[str, ...]) -> list[Path]:
-    """The files that are executed for a dotted name: every package on the way, and the module at its end."""
+    """The files that may be executed for a dotted name: every package on the way, and the module at its end.
+
+    All that lie there, whichever Python prefers, compiled ones too: one that is put beside another may take its place.
+    """
     files, place = [], folder
     for name in names:
-        options = (place / name / "__init__.py", place / f"{name}.py")  # in Python's order
-        files += [path for path in options if path.is_file()][:1]
+        compiled = sorted(place.glob(f"{glob.escape(name)}*.so")) if place.is_dir() else []
+        options = [base for stem in (place / name / "__init__", place / name) for base in _sources_of(stem)]
+        files += [path for path in (*options, *compiled) if path.is_file()]
         place = place / name
     return files
+
+
+def _sources_of(stem: Path) -> tuple[Path, Path]:
+    return stem.with_name(f"{stem.name}.py"), stem.with_name(f"{stem.name}.pyc")

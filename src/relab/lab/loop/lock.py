@@ -7,6 +7,8 @@ them. A run that was made while anything of it was other does not count, and the
 
 from __future__ import annotations
 
+import contextlib
+import glob
 import hashlib
 import importlib.metadata
 import importlib.util
@@ -23,6 +25,7 @@ from relab.config import layers, registry
 from relab.config.base import require
 from relab.lab.loop import imported
 from relab.lab.loop.plan import Loop, resolved
+from relab.lab.loop.seal import genuine, sealed
 
 FILE = "lock.json"
 # Modules that make a number of a run: who plays the episodes, who counts them, who takes the number.
@@ -132,13 +135,26 @@ def _text(value: object) -> str:
 def keep(plan: Loop, folder: Path) -> Document:
     """What the loop began with: written once, never again."""
     if not (folder / FILE).is_file():
-        write_atomic(folder / FILE, encode({"schema": 1, "evaluator": evaluator(plan)}, indent=True))
+        body: Document = {"schema": 1, "evaluator": evaluator(plan)}
+        write_atomic(folder / FILE, encode(sealed(body, hidden_seed(plan)), indent=True))
     return read_json(folder, FILE)
+
+
+def forget_bytecode(plan: Loop) -> None:
+    """Compiled copies of the evaluator's files go: Python takes one for its source by time and size alone, so that a
+    forged one would decide in the place of a file that is as it was."""
+    for path in files(plan):
+        for copy in (path.parent / "__pycache__").glob(f"{glob.escape(path.stem)}.*.pyc"):
+            with contextlib.suppress(OSError):  # an installed package that may not be written to
+                copy.unlink(missing_ok=True)
 
 
 def changed(plan: Loop, folder: Path) -> list[str]:
     """The parts that are other than they were."""
-    before = read_json(folder, FILE).get("evaluator") or {}
+    body = read_json(folder, FILE)
+    if not genuine(body, hidden_seed(plan)):
+        return [f"{FILE} itself, which was not written by this loop"]
+    before = body.get("evaluator") or {}
     now = evaluator(plan)
     return [f"{part} ({before.get(part, 'none')} -> {now.get(part, 'none')})" for part in {**before, **now}
             if before.get(part) != now.get(part)]  # fmt: skip
