@@ -46,10 +46,15 @@ def tick(body, build, action):  # `fly` is made to be put into a loop
     fly(body, build, action, 0, 0)
 
 
+def draw(rng: np.ndarray, size: float, spread: float) -> np.ndarray:
+    build = np.zeros((1, 1, BUILD))
+    assemble(rng, 0, 0, size, spread, build)
+    return build[0, 0]
+
+
 def plain(size: float = 0.2, **changes: float) -> np.ndarray:
     """A drone without luck; keys by name, such as DRAG=0."""
-    build = np.zeros(BUILD)
-    assemble(STREAM.copy(), 0, size, 0.0, build)
+    build = draw(STREAM.copy(), size, 0.0)
     for name, value in changes.items():
         build[getattr(physics, name)] = value
     return build
@@ -189,9 +194,8 @@ def test_a_drone_of_twice_the_size():
 
 
 def test_luck_is_within_its_spread():
-    rng, builds = np.array([5], np.uint64), np.zeros((300, BUILD))
-    for build in builds:
-        assemble(rng, 0, 0.2, 0.1, build)
+    rng = np.array([5], np.uint64)
+    builds = np.array([draw(rng, 0.2, 0.1) for _ in range(300)])
     relative = builds / plain()
     assert 0.9 <= relative[:, [MASS, LIMIT, LAG, YAW, DRAG]].min() < 0.91
     assert 1.09 < relative[:, [MASS, LIMIT, LAG, YAW, DRAG]].max() <= 1.1

@@ -332,7 +332,7 @@ def test_every_variant_keeps_the_contract(params):
 
 
 def test_threads_are_used_for_large_ponds_and_change_nothing():
-    assert not jit.wide(128 * 25 * module.WORK)
+    assert not jit.wide(128 * 25 * module.Fish.work)
     results = []
     for count in (1, jit.max_threads()):
         with threads(count):

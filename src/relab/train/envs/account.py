@@ -6,7 +6,7 @@ that a call inside a loop receives, which made these kernels three times slower.
 
 from __future__ import annotations
 
-from relab.train.kernels.jit import njit
+from relab.train.kernels.jit import lean, njit, prange
 
 REDUCERS = ("sum", "mean", "last", "max", "min")
 SUM, MEAN, LAST, MAX, MIN = range(5)
@@ -29,7 +29,19 @@ def begin(out, action_BK, n_K):
     return -1
 
 
-@njit(cache=True)
+@njit(parallel=True, cache=True)
+def clear_wide(out):
+    """What `begin` clears, each world by the thread that will write on it: no core has to fetch it from another."""
+    reward, terminated, truncated, end, info, world_over = out
+    for i in prange(world_over.shape[0]):
+        world_over[i] = False
+        for a in range(reward.shape[1]):
+            reward[i, a], terminated[i, a], truncated[i, a], end[i, a] = 0.0, False, False, RUNNING
+            for c in range(info.shape[0]):
+                info[c, i, a] = 0.0
+
+
+@lean(forceinline=True)
 def fold(old, x, reducer, first):
     """One channel's step value x into the episode's number so far; a mean is kept as a sum until the episode ends."""
     if first or reducer == LAST:
@@ -41,7 +53,7 @@ def fold(old, x, reducer, first):
     return old + x
 
 
-@njit(cache=True)
+@lean(forceinline=True)
 def settle(terminated, truncated, end, world_over, timed_out):
     """How a living agent's step ended. Termination wins over truncation, the env's own reason over the clock."""
     if terminated:
@@ -53,30 +65,32 @@ def settle(terminated, truncated, end, world_over, timed_out):
     return False, end
 
 
-@njit(cache=True)
-def account(out, book, done, reducer_C, horizon, alone, reset_N, restart_NA):
-    """After the physics: clock, flags, books. Marks who must restart; returns how many episodes ended,
-    agents restart alone, and worlds reset.
+@lean()
+def count(i, reward, terminated, truncated, end, info, world_over, tick, alive, ret, length, sums, reducer_C, horizon):
+    """World i's clock, flags and sums after a step; touches no other world."""
+    tick[i] += 1
+    timed_out = horizon > 0 and tick[i] >= horizon
+    for a in range(alive.shape[1]):
+        if not alive[i, a]:  # a dead or unused agent has no outcome, whatever the env wrote
+            reward[i, a], terminated[i, a], truncated[i, a], end[i, a] = 0.0, False, False, RUNNING
+            continue
+        length[i, a] += 1
+        ret[i, a] += reward[i, a]
+        for c in range(reducer_C.shape[0]):
+            sums[i, a, c] = fold(sums[i, a, c], info[c, i, a], reducer_C[c], length[i, a] == 1)
+        truncated[i, a], end[i, a] = settle(terminated[i, a], truncated[i, a], end[i, a], world_over[i], timed_out)
 
-    `book.alive` says who acted when this is called, and who lives on when it returns (before any reset).
-    """
-    reward, terminated, truncated, end, info, world_over = out
+
+@njit(cache=True)
+def close(out, book, done, reducer_C, horizon, alone, reset_N, restart_NA):
+    """Take down the episodes that ended, world by world, and mark who must restart."""
+    _, terminated, truncated, end, _, world_over = out
     tick, alive, ret, length, sums = book
     ended, restarts, resets = 0, 0, 0
     for i in range(alive.shape[0]):
-        tick[i] += 1
-        timed_out = horizon > 0 and tick[i] >= horizon
         living = 0
         for a in range(alive.shape[1]):
             restart_NA[i, a] = False
-            if not alive[i, a]:  # a dead or unused agent has no outcome, whatever the env wrote
-                reward[i, a], terminated[i, a], truncated[i, a], end[i, a] = 0.0, False, False, RUNNING
-                continue
-            length[i, a] += 1
-            ret[i, a] += reward[i, a]
-            for c in range(reducer_C.shape[0]):
-                sums[i, a, c] = fold(sums[i, a, c], info[c, i, a], reducer_C[c], length[i, a] == 1)
-            truncated[i, a], end[i, a] = settle(terminated[i, a], truncated[i, a], end[i, a], world_over[i], timed_out)
             if terminated[i, a] or truncated[i, a]:
                 done.world[ended], done.agent[ended], done.end[ended] = i, a, end[i, a]
                 done.ret[ended], done.length[ended] = ret[i, a], length[i, a]
@@ -88,12 +102,40 @@ def account(out, book, done, reducer_C, horizon, alone, reset_N, restart_NA):
                 restart_NA[i, a] = alone
                 alive[i, a] = alone
             living += alive[i, a]
-        reset_N[i] = timed_out or world_over[i] or living == 0
+        reset_N[i] = (horizon > 0 and tick[i] >= horizon) or world_over[i] or living == 0
         resets += reset_N[i]
         for a in range(alive.shape[1]):
             restart_NA[i, a] = restart_NA[i, a] and not reset_N[i]  # a world's reset places all its agents
             restarts += restart_NA[i, a]
     return ended, restarts, resets
+
+
+@njit(cache=True)
+def account(out, book, done, reducer_C, horizon, alone, reset_N, restart_NA):
+    """After the physics: clock, flags, books. Marks who must restart; returns how many episodes ended,
+    agents restart alone, and worlds reset.
+
+    `book.alive` says who acted when this is called, and who lives on when it returns (before any reset).
+    """
+    reward, terminated, truncated, end, info, world_over = out
+    tick, alive, ret, length, sums = book
+    for i in range(alive.shape[0]):
+        count(
+            i, reward, terminated, truncated, end, info, world_over, tick, alive, ret, length, sums, reducer_C, horizon
+        )
+    return close(out, book, done, reducer_C, horizon, alone, reset_N, restart_NA)
+
+
+@njit(parallel=True, cache=True)
+def account_wide(out, book, done, reducer_C, horizon, alone, reset_N, restart_NA):
+    """`account` with all threads, to the same bytes: one of them takes down what ended, in the order of worlds."""
+    reward, terminated, truncated, end, info, world_over = out
+    tick, alive, ret, length, sums = book
+    for i in prange(alive.shape[0]):
+        count(
+            i, reward, terminated, truncated, end, info, world_over, tick, alive, ret, length, sums, reducer_C, horizon
+        )
+    return close(out, book, done, reducer_C, horizon, alone, reset_N, restart_NA)
 
 
 @njit(cache=True)

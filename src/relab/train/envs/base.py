@@ -14,8 +14,9 @@ import numpy as np
 
 from relab.base.errors import UserError
 from relab.record.spec import Spec
-from relab.train.envs.account import REDUCERS, account, begin, rewind
+from relab.train.envs.account import REDUCERS, account, account_wide, begin, clear_wide, rewind
 from relab.train.kernels import rng
+from relab.train.kernels.jit import wide
 
 FROM_SPEC = -1
 
@@ -59,6 +60,7 @@ class Env(Protocol):
     # and, where they apply:
     # def reset_agents(self, state, agents_NA)     with agent_reset "alone": new start for the marked agents
     # def observe_some(self, state, obs_NAD, worlds_N)   `observe` for the marked worlds alone: after a reset of few
+    # work: int   a step costs as much as this many of cartpole's, where its kernels have parallel twins
     # def render(self, state, i) -> uint8[H,W,3]   with spec.renders
     # def caption(self, state, i) -> str   a few words for films of where world i stands
     # def save(self, state) -> dict of arrays, load(self, state, dict, rows)   when the state is more than its arrays
@@ -164,6 +166,7 @@ class Worlds:
         self._reducer_C = np.array([REDUCERS.index(c.reducer) for c in spec.channels], np.int64)
         self._success_of = np.array([end in spec.success_ends for end in spec.ends]) if spec.knows_success else None
         self._success_row = [c.name for c in spec.channels].index(spec.success_channel) if spec.success_channel else -1
+        self._work = getattr(env, "work", 1)
         self._observe_some = getattr(env, "observe_some", None)
         self._save, self._load = getattr(env, "save", None), getattr(env, "load", None)  # optional in the contract
         self._set_up_actions()
@@ -195,7 +198,8 @@ class Worlds:
         out = self._out
         action = self._begin(action)
         self.env.step(self.state, self.alive, action, out)
-        ended, restarts, resets = account(
+        books = account_wide if self._wide() else account
+        ended, restarts, resets = books(
             out,
             self.book,
             self._done,
@@ -219,7 +223,10 @@ class Worlds:
         if self._n_K.shape[0] == 0:
             if action.dtype != np.float32 or not action.flags.c_contiguous:
                 action = np.ascontiguousarray(action, np.float64)
-            begin(self._out, self._no_ints, self._n_K)
+            if self._wide():
+                clear_wide(self._out)
+            else:
+                begin(self._out, self._no_ints, self._n_K)
             return action
         if action.dtype.kind not in "iu":
             raise ActionError(f"{self.spec.env} needs integer actions, but got dtype {action.dtype}")
@@ -228,6 +235,10 @@ class Worlds:
         if bad >= 0:
             raise ActionError(self._bad_action(action, bad))
         return action
+
+    def _wide(self) -> bool:
+        """Do several threads share the physics? Then the books too: what one core wrote is slow to read on another."""
+        return wide(self.alive.size * self._work)
 
     def _bad_action(self, action: np.ndarray, bad: int) -> str:
         row, k = divmod(bad, len(self._n_K))
@@ -239,7 +250,8 @@ class Worlds:
 
     def _finish(self, ended: int, restarts: int, resets: int) -> Episodes | None:
         """Some episodes ended: keep the last observations, restart what must, observe again."""
-        np.copyto(self.final_obs, self.obs)
+        world, agent = self._done.world[:ended], self._done.agent[:ended]
+        self.final_obs[world, agent] = self.obs[world, agent]
         if restarts:
             self.env.reset_agents(self.state, self._restart_NA)  # type: ignore[attr-defined]
         if resets:

@@ -89,7 +89,6 @@ HOVERS_WELL = 0.8  # a performance from which hovering is a success
 MIXED = 3  # task of an env in which each world hovers or races
 TASKS = {"hover": HOVER, "race": RACE, "pick_place": PICK, "hover_race": MIXED}
 ALONE = 1e9  # distance to a neighbour that is not there
-WORK = 24  # a drone's step costs as much as this many of cartpole's: when threads pay
 
 
 class State(NamedTuple):
@@ -180,33 +179,26 @@ def value(body, goal, phase, near, last, task, tick, i, a):
     last[i, a, 0], last[i, a, 1], last[i, a, 2], last[i, a, 3] = -crowded, position, total, guide
 
 
-@njit(cache=True)
-def begin(state, law, i, a):
-    """Drone a of world i starts anew; its neighbours are not looked at yet."""
-    start(state.rng, i, a, state.task[i], law.small, law.large, law.spread, state.body, state.build, state.goal,
-          state.phase, state.tally, state.rings, state.was, state.trail)  # fmt: skip
-
-
-@njit(cache=True)
-def reset_rows(state, law, worlds_N, agents_NA):
-    """New tasks, rings and drones for the marked worlds; a new start for the marked drones."""
-    for i in range(worlds_N.shape[0]):
-        changed = worlds_N[i]
-        if worlds_N[i]:
-            state.tick[i], state.task[i] = 0, law.task
-            if law.task == MIXED:
-                state.task[i] = HOVER if uniform(state.rng, i) < 0.5 else RACE
-            place_rings(state.rng, i, state.rings)
+@lean()
+def reset_world(body, build, goal, phase, tally, last, near, was, trail, rings, task, tick, rng, i, law, worlds_N,
+                agents_NA):  # fmt: skip
+    """New tasks, rings and drones for world i if it is marked; a new start for each of its drones that is."""
+    changed = worlds_N[i]
+    if worlds_N[i]:
+        tick[i], task[i] = 0, law.task
+        if law.task == MIXED:
+            task[i] = HOVER if uniform(rng, i) < 0.5 else RACE
+        place_rings(rng, i, rings)
+    for a in range(agents_NA.shape[1]):
+        if worlds_N[i] or agents_NA[i, a]:
+            start(rng, i, a, task[i], law.small, law.large, law.spread, body, build, goal, phase, tally, rings, was,
+                  trail)  # fmt: skip
+            changed = True
+    if changed:
+        meet(body, near, i)
         for a in range(agents_NA.shape[1]):
             if worlds_N[i] or agents_NA[i, a]:
-                begin(state, law, i, a)
-                changed = True
-        if changed:
-            meet(state.body, state.near, i)
-            for a in range(agents_NA.shape[1]):
-                if worlds_N[i] or agents_NA[i, a]:
-                    value(state.body, state.goal, state.phase, state.near, state.last, state.task[i], state.tick[i],
-                          i, a)  # fmt: skip
+                value(body, goal, phase, near, last, task[i], tick[i], i, a)
 
 
 @lean(forceinline=True)
@@ -313,6 +305,22 @@ def step_world(body, build, goal, phase, tally, last, near, was, trail, rings, t
 
 
 @njit(cache=True)
+def reset_rows(state, law, worlds_N, agents_NA):
+    body, build, goal, phase, tally, last, near, was, trail, rings, task, tick, rng = state
+    for i in range(worlds_N.shape[0]):
+        reset_world(body, build, goal, phase, tally, last, near, was, trail, rings, task, tick, rng, i, law, worlds_N,
+                    agents_NA)  # fmt: skip
+
+
+@njit(parallel=True, cache=True)
+def reset_rows_wide(state, law, worlds_N, agents_NA):
+    body, build, goal, phase, tally, last, near, was, trail, rings, task, tick, rng = state
+    for i in prange(worlds_N.shape[0]):
+        reset_world(body, build, goal, phase, tally, last, near, was, trail, rings, task, tick, rng, i, law, worlds_N,
+                    agents_NA)  # fmt: skip
+
+
+@njit(cache=True)
 def step_rows(state, law, alive_NA, action, reward, terminated, end, info):
     body, build, goal, phase, tally, last, near, was, trail, rings, task, tick, rng = state
     for i in range(alive_NA.shape[0]):
@@ -331,6 +339,7 @@ def step_rows_wide(state, law, alive_NA, action, reward, terminated, end, info):
 class Drones:
     name: ClassVar[str] = "drones-v1"
     Params: ClassVar[type] = configs.Drones
+    work: ClassVar[int] = 24
 
     def __init__(self, params: configs.Drones | None = None) -> None:
         self.params = params = params or configs.Drones()
@@ -361,18 +370,25 @@ class Drones:
         return State(body, build, goal, np.zeros(rows, np.int64), tally, last, near, was, trail, rings, task, tick, rng)
 
     def reset(self, state: State, worlds_N: np.ndarray) -> None:
-        reset_rows(state, self.law, worlds_N, np.zeros(state.phase.shape, bool))
+        self._begin(state, worlds_N, np.zeros(state.phase.shape, bool))
 
     def reset_agents(self, state: State, agents_NA: np.ndarray) -> None:
-        reset_rows(state, self.law, np.zeros(len(agents_NA), bool), agents_NA)
+        self._begin(state, np.zeros(len(agents_NA), bool), agents_NA)
+
+    def _wide(self, state: State) -> bool:
+        return wide(state.phase.size * self.work)
+
+    def _begin(self, state: State, worlds_N: np.ndarray, agents_NA: np.ndarray) -> None:
+        rows = reset_rows_wide if self._wide(state) else reset_rows
+        rows(state, self.law, worlds_N, agents_NA)
 
     def step(self, state: State, alive_NA: np.ndarray, action: np.ndarray, out) -> None:
-        rows = step_rows_wide if wide(state.phase.size * WORK) else step_rows
+        rows = step_rows_wide if self._wide(state) else step_rows
         action = action.astype(np.float64)  # one kind of number: kernels are compiled once
         rows(state, self.law, alive_NA, action, out.reward, out.terminated, out.end, out.info)
 
     def observe(self, state: State, obs_NAD: np.ndarray) -> None:
-        rows = observe_rows_wide if wide(state.phase.size * WORK) else observe_rows
+        rows = observe_rows_wide if self._wide(state) else observe_rows
         rows(state.body, state.build, state.goal, state.last, state.near, state.task, obs_NAD)
 
     def observe_some(self, state: State, obs_NAD: np.ndarray, worlds_N: np.ndarray) -> None:

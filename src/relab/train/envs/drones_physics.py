@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 
-from relab.train.kernels.jit import lean, njit
+from relab.train.kernels.jit import lean
 from relab.train.kernels.rng import uniform
 
 DT = 0.05  # seconds of a tick: one step of Runge-Kutta
@@ -23,28 +23,28 @@ BUILD = 13
 BASE_ARM = 0.1
 
 
-@njit(cache=True, error_model="numpy")
-def assemble(rng, i, size, spread, build):
+@lean()
+def assemble(rng, i, a, size, spread, build):
     """A drone of this size, each of its numbers drawn from 1 +- spread times what its size makes it."""
     arm = 0.5 * size
     r = arm / BASE_ARM
     mass = r**3 * around(rng, i, spread)
     heavy = mass * r * r  # of inertia: mass times the square of the length
-    build[MASS], build[ARM] = mass, arm
-    build[IX] = 0.01 * heavy * around(rng, i, spread)
-    build[IY] = 0.01 * heavy * around(rng, i, spread)
-    build[IZ] = 0.02 * heavy * around(rng, i, spread)
-    build[THRUST] = 3e-5 * mass * r * around(rng, i, spread)
-    build[DAMPING] = 0.2 * (build[IX] + build[IY] + build[IZ]) / 0.04 * around(rng, i, spread)
-    build[YAW] = 1e-6 * r * r * around(rng, i, spread)
-    build[DRAG] = 0.1 * r * r * around(rng, i, spread)
-    build[GRAVITY] = 9.81 * around(rng, i, 0.01 if spread > 0.0 else 0.0)
-    build[LIMIT] = 750.0 / r * around(rng, i, spread)
-    build[LAG] = 0.1 * around(rng, i, spread)
-    build[SPINNER] = 1e-5 * heavy * around(rng, i, spread)
+    build[i, a, MASS], build[i, a, ARM] = mass, arm
+    build[i, a, IX] = 0.01 * heavy * around(rng, i, spread)
+    build[i, a, IY] = 0.01 * heavy * around(rng, i, spread)
+    build[i, a, IZ] = 0.02 * heavy * around(rng, i, spread)
+    build[i, a, THRUST] = 3e-5 * mass * r * around(rng, i, spread)
+    build[i, a, DAMPING] = 0.2 * (build[i, a, IX] + build[i, a, IY] + build[i, a, IZ]) / 0.04 * around(rng, i, spread)
+    build[i, a, YAW] = 1e-6 * r * r * around(rng, i, spread)
+    build[i, a, DRAG] = 0.1 * r * r * around(rng, i, spread)
+    build[i, a, GRAVITY] = 9.81 * around(rng, i, 0.01 if spread > 0.0 else 0.0)
+    build[i, a, LIMIT] = 750.0 / r * around(rng, i, spread)
+    build[i, a, LAG] = 0.1 * around(rng, i, spread)
+    build[i, a, SPINNER] = 1e-5 * heavy * around(rng, i, spread)
 
 
-@njit(cache=True)
+@lean()
 def around(rng, i, spread):
     """U(1 - spread, 1 + spread)."""
     return 1.0 + spread * (2.0 * uniform(rng, i) - 1.0)

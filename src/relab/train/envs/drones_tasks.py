@@ -14,7 +14,7 @@ import math
 
 from relab.train.envs.drones_physics import BODY, DT, QW, VX, VY, VZ, X, Y, Z, assemble
 from relab.train.envs.drones_reward import DELIVERY_PAYS, GRIP_PAYS, HOVER_PAYS
-from relab.train.kernels.jit import lean, njit
+from relab.train.kernels.jit import lean
 from relab.train.kernels.rng import uniform
 
 HALF_X, HALF_Y, HALF_Z = 30.0, 30.0, 10.0  # of the box they fly in
@@ -36,12 +36,12 @@ FROM_RIM = math.sqrt(CLEAR**2 + (BEFORE - PAST) ** 2)  # from there to the point
 TRAIL, EVERY = 24, 4  # points of the way behind a drone, for films, and ticks between them
 
 
-@njit(cache=True)
+@lean()
 def anywhere(rng, i, most):
     return most * (2.0 * uniform(rng, i) - 1.0)
 
 
-@njit(cache=True)
+@lean()
 def set_out(rng, i, goal, a):
     """A new box and where it is to go; the target is a metre above the box."""
     goal[i, a, BOX], goal[i, a, BOX + 1] = anywhere(rng, i, MARGIN_XY), anywhere(rng, i, MARGIN_XY)
@@ -113,7 +113,7 @@ def lines_up(body, goal, phase, i, a):
     phase[i, a] = now
 
 
-@njit(cache=True)
+@lean()
 def place_rings(rng, i, rings):
     """Rings at random poses inside of the box, each at least two radii from the one before."""
     for k in range(rings.shape[1]):
@@ -136,10 +136,10 @@ def distance(x, y, z):
     return math.sqrt(x * x + y * y + z * z)
 
 
-@njit(cache=True)
+@lean()
 def start(rng, i, a, task, small, large, spread, body, build, goal, phase, tally, rings, was, trail):
     """A drone of a random size at rest at a random place, rotors still, and what it has to do."""
-    assemble(rng, i, small + (large - small) * uniform(rng, i), spread, build[i, a])
+    assemble(rng, i, a, small + (large - small) * uniform(rng, i), spread, build)
     for k in range(BODY):
         body[i, a, k] = 0.0
     body[i, a, QW] = 1.0

@@ -45,7 +45,6 @@ CHANNELS = (
 )
 STAGE_KEYS = ("fish", "starts", "headings", "speeds", "time_limit", "escape_boost", "spare", "jitter", "pre_roll",
               "pre_roll_angle", "pre_roll_speed", "density_coef", "density_target", "divergence_coef")  # fmt: skip
-WORK = 16  # a fish's step costs as much as this many of cartpole's: when threads pay
 
 
 class State(NamedTuple):
@@ -237,6 +236,7 @@ def observe_rows(x, y, vx, vy, here, near, predator, leader, obs_NAD):
 class Fish:
     name: ClassVar[str] = "fish-v1"
     Params: ClassVar[type] = configs.Fish
+    work: ClassVar[int] = 16
     stage_keys: ClassVar[tuple[str, ...]] = STAGE_KEYS
 
     def __init__(self, params: configs.Fish | None = None) -> None:
@@ -280,7 +280,7 @@ class Fish:
         reset_rows(state, worlds_N, self.law)
 
     def step(self, state: State, alive_NA: np.ndarray, action_NA: np.ndarray, out) -> None:
-        rows = step_rows_wide if wide(state.x.size * WORK) else step_rows
+        rows = step_rows_wide if wide(state.x.size * self.work) else step_rows
         shared = self.params.control == "shared"
         rows(state, alive_NA, action_NA, out.reward, out.terminated, out.end, out.info, out.world_over, shared)
 
