@@ -44,8 +44,8 @@ def level(points: Sequence[Estimate], places: Sequence[int]) -> Estimate:
 
 def _pooled(point: Estimate, near: Sequence[Estimate]) -> Estimate:
     """Neighbours count for what its own episodes leave open: a policy that has changed since has another spread."""
-    if not (math.isfinite(point.df) and math.isfinite(point.se)):
-        return point
+    if isinstance(point, Steadied) or not (math.isfinite(point.df) and math.isfinite(point.se)):
+        return point  # its noise is told by all around it already, or not by episodes
     others = [p for p in near if p is not point and math.isfinite(p.df) and math.isfinite(p.se)]
     theirs = sum(p.df for p in others)
     weight = min(max(ENOUGH - point.df, 0.0) / theirs, 1.0) if theirs else 0.0

@@ -4,11 +4,12 @@ Evaluations count first: each is a mean of n episodes. Without them the returns 
 last tenth of the steps is the run's outcome, those before it are cut into nine equal parts. Rows of training are seldom independent: a mean over the last 100 episodes
 shares most of them with the row before, so that neighbours lie close together whatever the noise is.
 
-Error of a block of m rows. Where a row is the mean of the last W = 100 episodes and k of them are new, a step between
-rows has the variance 2 s^2 min(k, W) / W^2, from which s, the spread of episodes, and s / sqrt(max(W, m min(k, W))) follow.
+Error of a block of m rows. Where a row is the mean of the last W = 100 episodes (of fewer at first), a row over a and
+the next over b of them, o of which are the same, differ with the variance s^2 (1/a + 1/b - 2 o / (a b)), from which s, the
+spread of episodes, and s / sqrt(max(b, episodes of the block)) follow.
 Where nothing is known of the rows: batch means. For batches of b = 1, 2, 4, ... rows the variance of a batch is told by
 second differences (which a trend does not move), and b times it grows with b until batches are independent; the
-largest is taken.
+largest is taken. Few rows tell little of their noise: each error has its degrees of freedom, which tests go by.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -24,6 +26,7 @@ from relab.config.views import flatten
 from relab.record import glossary
 from relab.record.evaluations import Estimate, evaluations, outcome_of
 from relab.record.history import EARNED, Column, History, end_rows, flaw, lost_at, measured
+from relab.runs.apart import Steadied
 from relab.runs.values import FIT, fits_values
 
 BLOCKS = 10
@@ -34,8 +37,19 @@ JUMP = 5.0  # spreads of the rows on both sides: noise alone cuts no seven or mo
 ROUNDING, TINY = 1e-9, 1e-300
 FEW = 4  # rows from which a curve's own noise can be told
 NORMAL, ABSOLUTE = 1.4826, 1.2533  # median, mean absolute deviation -> standard deviation of a normal
+OVERLAP = 0.5  # second differences that tell as much of a variance as one independent row
 RETURNS = (*glossary.RETURNS, "eval/success_det", "eval/success_sampled", "return/success")
 NO_RETURN = re.compile(r"(?i)std|min|max|loss|scale")
+
+
+class Noise(NamedTuple):
+    """A standard error, and by how much it is told."""
+
+    error: float
+    df: float = math.inf
+
+
+UNKNOWN = Noise(math.nan)
 
 
 @dataclass(frozen=True)
@@ -143,8 +157,8 @@ def _trained(run: History, metric: str, column: Column) -> Course:
     last = end_rows(column.steps)
     why = flaw(column.values, last)
     cuts = _cuts(column.steps, last)
-    errors = _errors(run, metric, column, cuts)
-    points = [_point(column, cut, error) for cut, error in zip(cuts, errors)]
+    noises = _noises(run, metric, column, cuts)
+    points = [_point(column, cut, noise) for cut, noise in zip(cuts, noises)]
     if why:
         mean = float(column.values[~np.isfinite(column.values)][-1])
         points[-1] = Estimate(int(column.steps[-1]), mean, math.nan, last)
@@ -181,17 +195,17 @@ def _with_two(parts: list[np.ndarray]) -> list[np.ndarray]:
     return whole
 
 
-def _point(column: Column, cut: np.ndarray, error: float) -> Estimate:
+def _point(column: Column, cut: np.ndarray, noise: Noise) -> Estimate:
     """The mean of a block's finite rows, at the last of them; of a block without any neither mean nor error is known."""
     good = cut[np.isfinite(column.values[cut])]
     if not len(good):
         return Estimate(int(column.steps[cut[-1]]), math.nan, math.nan, len(cut))
     with np.errstate(all="ignore"):
         mean = float(column.values[good].mean())
-    return Estimate(int(column.steps[good[-1]]), mean, error, len(cut))
+    return Steadied(int(column.steps[good[-1]]), mean, noise.error, len(cut), noise.df)
 
 
-def _errors(run: History, metric: str, column: Column, cuts: list[np.ndarray]) -> list[float]:
+def _noises(run: History, metric: str, column: Column, cuts: list[np.ndarray]) -> list[Noise]:
     """The standard error of each block's mean; NaN where the curve is too short to tell."""
     with np.errstate(all="ignore"):
         known = _counted(run, metric, column, cuts)
@@ -200,7 +214,7 @@ def _errors(run: History, metric: str, column: Column, cuts: list[np.ndarray]) -
         return known if known is not None else _batched(column.values, cuts)
 
 
-def _counted(run: History, metric: str, column: Column, cuts: list[np.ndarray]) -> list[float] | None:
+def _counted(run: History, metric: str, column: Column, cuts: list[np.ndarray]) -> list[Noise] | None:
     """Rows that say over how many episodes they are means, and how these spread."""
     spread, counts = (run.columns.get(f"return/{k}") for k in ("std", "episodes"))
     if metric != "return/mean" or spread is None or counts is None:
@@ -211,7 +225,7 @@ def _counted(run: History, metric: str, column: Column, cuts: list[np.ndarray]) 
     if good.mean() < 0.5:
         return None
     squares[~good] = squares[good].mean()  # a single episode says nothing of its own noise
-    return [float(math.sqrt(squares[cut].sum()) / len(cut)) for cut in cuts]
+    return [Noise(float(math.sqrt(squares[cut].sum()) / len(cut))) for cut in cuts]
 
 
 def _square(std: float | None, n: float | None) -> float:
@@ -219,23 +233,40 @@ def _square(std: float | None, n: float | None) -> float:
     return std * std / n if known else math.nan  # type: ignore[operator]
 
 
-def _rolling(run: History, column: Column, cuts: list[np.ndarray], window: int) -> list[float] | None:
+def _rolling(run: History, column: Column, cuts: list[np.ndarray], window: int) -> list[Noise] | None:
     """Rows that are means over the last `window` episodes, where episode lengths tell how many of them are new."""
     if len(column.values) < FEW:
         return None
-    new = _new_episodes(run, column)
-    new = _guessed(column.values, window) if new is None else new
-    new = np.where(np.diff(column.values) != 0, np.maximum(new, 1), new)  # else the mean would not have moved
-    steps = np.diff(column.values) * window / np.sqrt(2 * np.clip(new, 1e-9, window))  # each of the spread of episodes
-    errors = []
+    new, behind = _played(run, column, window)
+    shared = np.maximum(behind[1:] - new, 0)
+    share = 1 / behind[:-1] + 1 / behind[1:] - 2 * shared / (behind[:-1] * behind[1:])
+    steps = np.diff(column.values) / np.sqrt(np.maximum(share, TINY))  # each of the spread of episodes
+    noises = []
     for cut in cuts:
         start, stop = around(column.values, cut)
         near = steps[start : stop - 1]
-        near = near[np.isfinite(near)]
-        spread = float(np.sqrt(np.mean((near - near.mean()) ** 2))) if len(near) > 1 else math.nan
+        near = near[np.isfinite(near) & (share[start : stop - 1] > 0)]
+        spread = float(near.std(ddof=1)) if len(near) > 1 else math.nan
         played = float(np.minimum(new, window)[max(cut[0] - 1, 0) : cut[-1]].sum())  # a row sees no more of them
-        errors.append(spread / math.sqrt(max(window, played)))
-    return errors
+        noises.append(Noise(spread / math.sqrt(max(float(behind[cut[-1]]), played)), max(len(near) - 1.0, 1.0)))
+    return noises
+
+
+def _played(run: History, column: Column, window: int) -> tuple[np.ndarray, np.ndarray]:
+    """Episodes that are new in each row but the first, and those that each row is the mean of: at first fewer than the
+    window has room for."""
+    new = _new_episodes(run, column)
+    new = _guessed(column.values, window) if new is None else new
+    new = np.where(np.diff(column.values) != 0, np.maximum(new, 1), new)  # else the mean would not have moved
+    if _begins_late(column):
+        return new, np.full(len(column.values), float(window))
+    first = new[0] * column.steps[0] / max(float(column.steps[1] - column.steps[0]), 1.0)
+    return new, np.clip(max(first, 1.0) + np.r_[0.0, np.cumsum(new)], 1.0, window)
+
+
+def _begins_late(column: Column) -> bool:
+    """Whether the log begins long after step 0, as that of a resumed run does: its window may be full."""
+    return len(column.steps) > 1 and float(column.steps[0]) > FEW * float(column.steps[-1] - column.steps[0])
 
 
 def _new_episodes(run: History, column: Column) -> np.ndarray | None:
@@ -257,34 +288,39 @@ def _new_episodes(run: History, column: Column) -> np.ndarray | None:
 def _guessed(values: np.ndarray, window: int) -> np.ndarray:
     """The same from how alike neighbours are: rows that share 1 - k / W of their episodes correlate so much.
 
-    A trend makes neighbours alike as well, so that fewer episodes count as new and the error becomes larger.
+    A trend makes neighbours alike as well, so that fewer episodes count as new and the error becomes larger; and few rows
+    look less alike than they are: the upper end of what the likeness may be is taken (Kendall 1954 for its bias). The
+    first half is left out, where rows may be means of few episodes.
     """
-    good = values[np.isfinite(values)] - np.nanmean(values[np.isfinite(values)])
+    good = values[np.isfinite(values)]
+    good = good[len(good) // 2 :] if len(good) >= 2 * FEW else good
+    good = good - good.mean()
     total = float((good * good).sum())
     alike = float((good[1:] * good[:-1]).sum()) / total if total > 0 else 0.0
-    alike += (1 + 4 * max(alike, 0.0)) / len(good)  # few rows look less alike than they are (Kendall 1954)
+    alike += (1 + 4 * max(alike, 0.0)) / len(good)
+    alike += 2 * math.sqrt(max(1 - alike * alike, 0.0) / len(good))
     return np.full(len(values) - 1, min(max(window * (1 - alike), 1.0), float(window)))
 
 
-def _batched(values: np.ndarray, cuts: list[np.ndarray]) -> list[float]:
+def _batched(values: np.ndarray, cuts: list[np.ndarray]) -> list[Noise]:
     """Batch means: the noise of a row nearby, times how much more a batch varies than as many independent rows."""
     good = values[np.isfinite(values)]
     if len(good) < FEW:
-        return [math.nan] * len(cuts)
+        return [UNKNOWN] * len(cuts)
     sizes = [2**i for i in range(20) if i == 0 or len(good) // 2**i >= BATCHES]
     variances = [size * _variance(good, size) for size in sizes]
     overall = variances[0]
     if not overall > 0:
-        return [math.sqrt(max(variances) / len(cut)) for cut in cuts]
+        return [Noise(math.sqrt(max(variances) / len(cut))) for cut in cuts]
     ties = max(max(variances) / overall, 1.0)
-    errors = []
+    noises = []
     for cut in cuts:
         start, stop = around(values, cut)
         cut_off = (start, stop) != _window(values, cut)
-        reach = len(values) if cut_off else len(cut)
-        near = values[max(start, cut[0] - reach) : min(stop, cut[-1] + reach + 1)]
-        errors.append(math.sqrt(_of_row(near[np.isfinite(near)], overall, cut_off) * ties / len(cut)))
-    return errors
+        near = values[start:stop]
+        row = _of_row(near[np.isfinite(near)], overall, cut_off)
+        noises.append(Noise(math.sqrt(row * ties / len(cut)), max(OVERLAP * (len(near) - 2), 1.0)))
+    return noises
 
 
 def _of_row(near: np.ndarray, overall: float, cut_off: bool) -> float:
