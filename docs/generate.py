@@ -211,7 +211,7 @@ def rule_section(rule: Rule) -> list[str]:
     lines += [f"- **Place:** {rule.about} ({PLACES[rule.about]})", about, f"- **Needs:** {needs}{only}"]
     lines += [f"- **Thresholds:** {rule.limits}"] if rule.limits else []
     mended = mend.in_words({f"`{key}`": way for key, way in rule.mends.items()}, rule.fallback)
-    lines += [f"- **Settings that mend it:** {mended}"] if mended else []
+    lines += [f"- **Settings that may mend it:** {mended}"] if mended else []
     lines += [f"- **Planted faults it names:** {', '.join(rule.names)}"] if rule.names else []
     lines += [f"- **Explains besides:** {explains}"] if explains else []
     return [f"### {rule.slug}\n", *lines, ""]

@@ -264,7 +264,7 @@ def test_next_does_not_deny_the_finding_that_says_why():
     why = proposed(swinging("hasty", **{"optim/lr": np.where(np.arange(60) < 20, 1e-3, 0.05)}))
     assert "no finding says why" not in why
     assert "no setting is known" not in why
-    assert "the log does not hold a setting that mends steps-too-large (lr lower" in why
+    assert "the log does not hold a setting that may mend steps-too-large (lr lower" in why
     calm = proposed(swinging("calm"))
     assert "no finding says why: evaluate more often near its end, or run another seed before" in calm  # it has no seed
 

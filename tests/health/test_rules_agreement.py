@@ -170,3 +170,10 @@ def test_episodes_of_one_step_have_nothing_beyond_their_rewards():
     columns = {"value/q_mean": np.ones(30), "value/target_mean": np.ones(30), "data/reward_mean": np.ones(30),
                "return/length": np.ones(30)}  # fmt: skip
     assert "n_step" in asked("targets-stand-still", made(columns, {"algo": {"name": "dqn", "gamma": 0.99}})).missing
+
+
+def test_actions_drawn_in_training_alone_are_no_other_actor():
+    """Plain runs of Stable-Baselines3: training draws its actions, evaluations do not."""
+    found = asked(SLUG, both(np.full(40, 20.0), RISING + 200, "det"))
+    assert found.severity == "info"
+    assert "chance in its actions costs the difference, or the actor that collects is another one" in found.message

@@ -120,6 +120,7 @@ class Search:
     beside: list[View]
     earlier: Sequence[Tried] = ()
     passed_over: list[str] = field(default_factory=list)
+    uneven: list[str] = field(default_factory=list)  # configs of which only some seeds rise
 
     @property
     def views(self) -> list[View]:
@@ -193,7 +194,7 @@ class Search:
         return f"{finding.slug}: {finding.message}{f', {began.words}' if began and began.marked else seeds}"
 
     def from_curve(self, open_: list[View]) -> Proposal | None:
-        for view, rise in self.trends(open_, RISES):
+        for view, rise in self.rising(open_):
             steps = view.config.get("total_steps")
             if type(steps) is int:
                 remedy = Remedy({"total_steps": (steps, 2 * steps)}, "twice as many")
@@ -203,6 +204,22 @@ class Search:
                 if proposal is not None:
                     return proposal
         return None
+
+    def rising(self, open_: list[View]) -> list[tuple[View, Trend]]:
+        """Runs that still rise, as more than half of the seeds of their config do; of those the middle one first: what
+        the luckiest seed does is not what the config does."""
+        whole = [view for view in self.views if view.state in ("finished", "ended") and not view.unfinished]
+        rising = self.trends(open_, RISES)
+        named, kept = {view.name for view, _ in rising}, []
+        for view, rise in rising:
+            group = [v for v in whole if v is view or same_group(v, view)]
+            high = sorted((v for v in group if v.name in named), key=lambda v: v.verdict.final)
+            if 2 * len(high) > len(group):
+                kept.append((abs(high.index(view) - (len(high) - 1) // 2), view, rise))
+            elif view is high[0]:
+                self.uneven.append(f"in {len(high)} of the {len(group)} seeds of {view.name}'s config the return still"
+                                   " rises at the end, in the others it does not: more steps are not called for")  # fmt: skip
+        return [(view, rise) for _, view, rise in sorted(kept, key=lambda one: one[0])]
 
     def trends(self, views: list[View], kind: str) -> list[tuple[View, Trend]]:
         """Runs that came to their end, and whose return did so there."""
@@ -295,7 +312,9 @@ class Search:
             return Nothing(told_unstable(unstable[0], self.others(unstable[0])), self.passed_over)
         if self.report.main:
             slugs = ", ".join(dict.fromkeys(f.slug for f in self.report.main))
-            return Nothing(f"{self.lack()} ({slugs}): `relab examine` says what to look at", mend=self.by_hand())
+            return Nothing(f"{self.lack()} ({slugs}): `relab examine` says what to look at", self.uneven, self.by_hand())
+        if self.uneven:
+            return Nothing(self.uneven[0], self.uneven[1:])
         return Nothing(self.told_trend())
 
     def reasons(self, view: View) -> list[Finding]:
@@ -312,7 +331,11 @@ class Search:
         held = set(rule.mends) & set(settings) if rule is not None else set()
         if finding is not None and rule is not None and rule.mends and not held:
             ways = in_words(rule.mends).replace("algo.", "")
-            return f"the log does not hold a setting that mends {finding.slug} ({ways}), of what was found"
+            return f"the log does not hold a setting that may mend {finding.slug} ({ways}), of what was found"
+        if held and finding is not None:
+            view = next((v for v in self.views if v.name == finding.run), self.views[0])
+            names = ", ".join(sorted(setting_name(view, key) for key in held))
+            return f"{names} may mend {finding.slug}, but no run here and no preset says to which value"
         return "no setting is known to mend what was found"
 
     def told_trend(self) -> str:

@@ -47,10 +47,12 @@ def in_words(mends: Mapping[str, int], fallback: Iterable[Change] = ()) -> str:
     """What a rule would change, in words; empty where it names no setting.
 
     >>> in_words({"algo.lr": DOWN, "algo.gamma": ANY}, [scaled("algo.lr", 0.1)])
-    'algo.lr lower, algo.gamma either way; else algo.lr times 0.1'
+    'algo.lr lower; algo.gamma, which way is not known; else algo.lr times 0.1'
     """
-    ways = {DOWN: " lower", UP: " higher", ANY: " either way"}
-    first = ", ".join(f"{key}{ways[way]}" for key, way in mends.items())
+    ways = {DOWN: "lower", UP: "higher"}
+    first = ", ".join(f"{key} {ways[way]}" for key, way in mends.items() if way != ANY)
+    unknown = ", ".join(key for key, way in mends.items() if way == ANY)
     words = {"scale": "times {:.2g}", "set": "set to {}", "raise": "at least {}"}
     then = ", ".join(f"{change.key} {words[change.how].format(change.to)}" for change in fallback)
-    return "; else ".join(part for part in (first, then) if part)
+    open_ = f"{unknown}, which way is not known" if unknown else ""
+    return "; else ".join(part for part in ("; ".join(filter(None, (first, open_))), then) if part)

@@ -11,8 +11,10 @@ from relab.health.features import RETURN, Key
 from relab.health.rule import SHORT, Missing
 from relab.health.view import View
 from relab.record import levels
-from relab.runs.apart import pooled
-from relab.runs.verdict import above
+from relab.runs.apart import error_of, pooled
+from relab.runs.verdict import SURE, above
+
+STANDS = 0.15  # of what was gained: the most that the second half may have risen by, errors included
 
 
 def moved(view: View) -> float:
@@ -113,6 +115,7 @@ class Goal:
     reached: float  # the run's outcome, as every command gives it
     way: float  # share of the way from random
     rising: bool
+    stands: bool  # its second half leaves no rise open that would matter
 
 
 def goal_of(view: View, few: float = 0.25) -> Goal | None:
@@ -128,17 +131,22 @@ def goal_of(view: View, few: float = 0.25) -> Goal | None:
     level, steps = solved or rows[0].mean, min(row.steps for row in rows)
     last, before = points[-1], pooled(points[len(points) // 2 : -1])
     way = (last.mean - random.mean) / max(level - random.mean, 1e-9)
-    return Goal(level, steps, last.mean, way, above(last, before)) if view.last_step >= few * steps else None
+    if view.last_step < few * steps:
+        return None
+    most = last.mean - before.mean + SURE * error_of(last, before)
+    return Goal(level, steps, last.mean, way, above(last, before), most <= STANDS * (last.mean - random.mean))
 
 
 def behind_others(view: View, *, half: float = 0.5, slow: float = 0.25) -> Goal | None:
     """The known level that a run is far away from: under half of the way from random and no longer rising, or under a
-    quarter of it with as many steps as others needed. None where it is not, or where nothing is known."""
+    quarter of it with as many steps as others needed. None where it is not, or where nothing is known. With fewer steps
+    than they, that it stands must be shown: no rise clear of the noise is none."""
     goal = goal_of(view)
     if goal is None:
         return None
-    halted = goal.way < half and not goal.rising
-    return goal if halted or (goal.way < slow and view.last_step >= goal.steps) else None
+    enough = view.last_step >= goal.steps
+    halted = goal.way < half and not goal.rising and (enough or goal.stands)
+    return goal if halted or (goal.way < slow and enough) else None
 
 
 def poor(view: View) -> bool:

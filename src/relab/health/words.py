@@ -127,7 +127,7 @@ def about_rule(rule: Any) -> str:
     needs = f"Needs: {', '.join(rule.needs)}" if rule.needs else ""
     mended = in_words(rule.mends, rule.fallback)
     more = [f"Thresholds: {rule.limits}"] * bool(rule.limits)
-    more += [f"Settings that mend it: {mended}"] * bool(mended) + [needs] * bool(needs)
+    more += [f"Settings that may mend it: {mended}"] * bool(mended) + [needs] * bool(needs)
     place = f"Place: {rule.about} ({PLACES[rule.about]})"
     return "\n".join([f"{rule.slug} (rule, {rule.severity})", *parts, place, *more])
 

@@ -25,7 +25,11 @@ FIXED = {
     "no_setting": r"no setting is known to mend what was found \((?P<slugs>.+)\): `relab examine` says what to look at",
     "no_settings": r"the log holds no settings, so that none can be changed for what was found \((?P<slugs>.+)\):"
     r" `relab examine` says what to look at",
-    "not_held": r"the log does not hold a setting that mends (?P<slug>\S+) \((?P<ways>.+)\), of what was found"
+    "no_value": r"(?P<names>.+?) may mend (?P<slug>\S+), but no run here and no preset says to which value"
+    r" \((?P<slugs>.+)\): `relab examine` says what to look at",
+    "uneven": r"in (?P<high>\d+) of the (?P<of>\d+) seeds of (?P<name>.+?)'s config the return still rises at the end, in the"
+    r" others it does not: more steps are not called for",
+    "not_held": r"the log does not hold a setting that may mend (?P<slug>\S+) \((?P<ways>.+)\), of what was found"
     r" \((?P<slugs>.+)\): `relab examine` says what to look at",
     "top": r"(?P<who>.+?) ended as high as asked or possible \((?P<level>\S+)\)(?:; (?P<then>.+))?",
     "solved": r"(?P<who>.+?) ended above the level that is called solved \((?P<bar>\S+)\): (?P<level>[^;]+)"

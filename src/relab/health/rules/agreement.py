@@ -115,14 +115,17 @@ def _apart_since(pairs: list[Pair], errors: float) -> int:
 def _told_apart(view: View, late: list[Pair], mode: str, since: int) -> Finding:
     played, trained = (float(np.median([e.mean for e in side]))
                        for side in ([p.played for p in late], [p.after for p in late]))  # fmt: skip
-    who = "the actor that collects is another one" if late[-1].gap > 0 else "evaluations play another policy"
+    above, sure = late[-1].gap > 0, mode == "sampled"
+    who = "evaluations play another policy" if not above else "the actor that collects is another one" if sure else (
+        "chance in its actions costs the difference, or the actor that collects is another one")  # fmt: skip
+    same = "of the same policy" if sure or not above else "without chance in their actions"
     training = Evidence("return/mean", [p.after.step for p in late], [p.after.mean for p in late],
                         "means of the episodes until the next evaluation")  # fmt: skip
-    sure, judged_on = mode == "sampled", shown([p.played for p in late], f"eval/return_{mode}")
-    return Finding(f"training earns {trained:.4g} where evaluations of the same policy earn {played:.4g}: {who}",
+    judged_on = shown([p.played for p in late], f"eval/return_{mode}")
+    return Finding(f"training earns {trained:.4g} where evaluations {same} earn {played:.4g}: {who}",
                    late[-1].gap, since, [judged_on, training],
                    confidence="high" if sure else "medium",
-                   severity=calibrated(view) if sure else None if late[-1].gap < 0 else "info")  # fmt: skip
+                   severity=calibrated(view) if sure else "info" if above else None)  # fmt: skip
 
 
 def _earned(view: View, mode: str) -> Curve:

@@ -197,8 +197,9 @@ def _as_random(view: View, course: list[Estimate]) -> Finding | None:
 )
 def below_known_level(view: View) -> Finding | None:
     """
-    What: the run has gone under half of the way from random to the level that is known of its task and no longer rises,
-        or under a quarter of it with as many steps as others needed for all of it.
+    What: the run has gone under half of the way from random to the level that is known of its task and no longer rises
+        (with fewer steps than others needed, its second half must leave no rise open of 15 % of what it gained, two
+        standard errors included), or under a quarter of it with as many steps as others needed for all of it.
     Why: it learned something, and far less than others with the same task: something holds it back.
     Known problems: published levels are of deterministic actions, often of many more steps than the quickest of them;
         a run with under a quarter of those steps is not asked, nor one that has a way before it still: it may rise yet.
@@ -211,7 +212,7 @@ def below_known_level(view: View) -> Finding | None:
     goal = behind_others(view)
     if goal is None:
         return None
-    trend = "still rising" if goal.rising else "no longer rising clear of its noise"
+    trend = "still rising" if goal.rising else "no longer rising" + " clear of its noise" * (not goal.stands)
     more = "; more steps may be all that it needs" if view.last_step < goal.steps else ""
     end = "its last evaluation" if view.verdict.evaluated else "its last tenth"
     message = f"return {goal.reached:.4g} ({end}) after {view.last_step:,} steps, {trend}; others reach" \
