@@ -350,3 +350,27 @@ def test_a_large_file_is_read_in_little_more_than_its_numbers_take(tmp_path):
     tracemalloc.stop()
     assert len(cells.lines) == 200_000
     assert peak < 50_000_000  # 6.4 MB of numbers, and what one block of 1 MB takes while it is read
+
+
+# ---- Numbers with commas
+
+
+@pytest.mark.parametrize("form", ["{};{};{}\n", "{}\t{}\t{}\n", '"{}","{}","{}"\n'])
+def test_commas_before_decimals_are_read_and_said(tmp_path, form):
+    """As spreadsheets write them in half of the world; the columns were left out in silence."""
+    rows = [form.format(i * 1000, f"{20 + i},{i % 10}", i) for i in range(1, 6)]
+    history = read(tmp_path, form.format("step", "reward", "loss") + "".join(rows))
+    assert history.column("return/mean").values.tolist() == [21.1, 22.2, 23.3, 24.4, 25.5]
+    assert history.column("return/mean").steps.tolist() == [1000, 2000, 3000, 4000, 5000]
+    assert said(history) == ["2: reward: numbers with a comma before their decimals were read as such (25,1 is 25.1)"]
+
+
+def test_what_may_be_thousands_is_not_guessed(tmp_path):
+    history = read(tmp_path, "step;reward;loss\n" + "".join(f"{i};{i},250;0,5\n" for i in range(1, 6)))
+    assert "return/mean" not in history.columns
+    assert any("reward: cells like 1,234 may be 1.234 or 1234: they were not read" in line for line in said(history))
+
+
+def test_lists_and_words_with_commas_stay_words(tmp_path):
+    history = read(tmp_path, "step;reward;layers\n" + "".join(f"{i};{i};64,64 tanh\n" for i in range(1, 6)))
+    assert said(history) == []

@@ -19,6 +19,7 @@ import orjson
 from relab.base import limits
 from relab.base.jsonl import MAX_PROBLEMS, Problem
 from relab.formats.read import common, table
+from relab.formats.read.decimal_commas import read_commas
 from relab.formats.read.table import KEYS, Coded, Packed, Table
 
 DELIMITERS = ",;\t"
@@ -198,6 +199,7 @@ class Body:
             parts = self.parts.pop(name)
             self.target.cells[name] = table.join(parts) if parts else list(column)
         self.target.lines = self.lines
+        read_commas(self.target)
         for kind, lines in self.odd.items():
             if lines:
                 message = f"{len(lines)} {SAYS[kind].format(width=len(self.names))}"
