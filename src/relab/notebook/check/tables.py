@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from relab.formats.read.common import step_axis
@@ -11,6 +12,8 @@ from relab.notebook.check.parts import bare, mentions, only_number
 from relab.notebook.check.record import Names, RunRecord, normal
 from relab.notebook.check.when import Step, whens
 from relab.notebook.check.wording import Line, Number, Table
+
+EVERY = re.compile(r"(?i)\b(?:every|each|per|by|all|of)\b")  # `every seed` is over what the numbers are listed, no setting
 
 
 def row(
@@ -44,7 +47,8 @@ def head(cell: str, record: RunRecord) -> tuple[Names, str, Step | None]:
     roles = [role for role, pattern in w.ROLES.items() if pattern.search(rest)]
     role = w.HEADERS.get(normal(text) or text, "") or (roles[0] if len(roles) == 1 else "")
     role = {"best": "peak", "mean": "part"}.get(role, role)  # a mean over which rows or runs is not said
-    certain = len(names) == 1 and names[0].sure and not w.DERIVED.search(rest) and not w.OTHERS.search(rest)
+    plain = not (w.DERIVED.search(rest) or w.OTHERS.search(rest) or EVERY.search(rest))
+    certain = len(names) == 1 and names[0].sure and plain
     return (names[0].names if certain else Names()), role, quoted[0].step if len(quoted) == 1 else None
 
 
