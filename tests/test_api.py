@@ -15,6 +15,7 @@ import relab
 from relab import cli
 from relab.base.errors import NotFoundError
 from relab.config.base import ConfigError
+from relab.logger import Logger
 from report.made import write_run
 from where import histories
 
@@ -238,3 +239,15 @@ def test_importing_relab_loads_nothing_heavy():
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout.strip() == "[]"
     with pytest.raises(AttributeError, match="no attribute 'loud'"):
         relab.loud  # noqa: B018 - looking it up is the test
+
+
+def test_what_nobody_declared_is_exploratory_and_little_is_said(tmp_path):
+    for lr, slope in ((0.1, 1.0), (0.2, 2.0)):
+        for seed in range(5):
+            with Logger(tmp_path / f"lr{lr}_s{seed}", config={"env_id": "CartPole-v1", "lr": lr, "seed": seed}) as log:
+                for i in range(1, 41):
+                    log.log(5000 * i, {"return/mean": 22 + slope * i + (i + seed) % 3})
+    said = relab.compare(tmp_path)
+    assert repr(said).startswith("exploratory: ")
+    assert "better? (exploratory)" in said._repr_html_()
+    assert {row["verdict"] for row in relab.load(tmp_path).table()} == {"learned little"}

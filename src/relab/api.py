@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any
 from relab.base.jsonl import writing
 from relab.base.near import nearest
 from relab.base.text import plural
-from relab.comparison import answer as answers
 from relab.comparison import build, declared, pairs
+from relab.comparison.answer import Answer
 from relab.comparison.arms import PATH
 from relab.comparison.task import Options, Task
 from relab.config.base import ConfigError, require
@@ -35,7 +35,7 @@ from relab.health import examine as health
 from relab.runs import grouping
 from relab.runs.grouping import Group, Run
 from relab.runs.listing import full_key
-from relab.runs.sentences import finals, interval_text
+from relab.runs.sentences import finals, interval_text, verdict_words
 from relab.runs.together import loaded_below
 
 if TYPE_CHECKING:
@@ -124,11 +124,12 @@ class Runs:
         return Curves(name, self.groups)
 
     def table(self) -> list[dict[str, Any]]:
-        """A row for each run: name, group, seed, state, outcome, and the settings that differ."""
+        """A row for each run: name, group, seed, state, outcome, verdict, and the settings that differ."""
         keys = grouping.differing(self.groups) if len(self.groups) > 1 else []
         return [
             {"run": run.name, "group": group.label, "seed": run.seed, "state": run.state,
-             "metric": run.verdict.metric, "final": run.verdict.final, **{key: _setting(run, key) for key in keys}}
+             "metric": run.verdict.metric, "final": run.verdict.final, "verdict": verdict_words(run.verdict),
+             **{key: _setting(run, key) for key in keys}}
             for group in self.groups for run in group.runs
         ]  # fmt: skip
 
@@ -252,23 +253,27 @@ def examine(runs: Runs | PathLike, against: Run | PathLike | None = None) -> Exa
 class Comparison:
     """What the experiment declared whose runs these are; else every other group against the first: exploratory."""
 
-    answers: list[answers.Answer]
+    answers: list[Answer]
     declared: str = ""  # by which experiment
     notes: list[str] = field(default_factory=list)
 
     def __repr__(self) -> str:
-        lines = [line for x in self.answers for line in (x.text, *(f"  {note}" for note in x.notes))]
+        lines = [line for x in self.answers for line in (self._said(x), *(f"  {note}" for note in x.notes))]
         said = [note for x in self.answers for note in x.notes]
         return "\n".join([*lines, *(note for note in self.notes if not any(each.startswith(note) for each in said))])
+
+    def _said(self, x: Answer) -> str:
+        return x.text if self.declared else f"exploratory: {x.text}"
 
     def _repr_html_(self) -> str:
         rows = [(" against ".join(reversed(x.names)), x.verdict, f"{x.delta:+.4g}", _ends(x), f"{x.n[0]}, {x.n[1]}")
                 for x in self.answers]  # fmt: skip
-        sentences = "".join(f"<p>{escape(text)}</p>" for text in (*(x.text for x in self.answers), *self.notes))
-        return sentences + _html_table(("comparison", "better?", "difference", "interval", "seeds"), rows)
+        sentences = "".join(f"<p>{escape(text)}</p>" for text in (*map(self._said, self.answers), *self.notes))
+        better = "better?" if self.declared else "better? (exploratory)"
+        return sentences + _html_table(("comparison", better, "difference", "interval", "seeds"), rows)
 
     def to_pandas(self) -> Any:
-        return _pandas().DataFrame([x.to_dict() for x in self.answers])
+        return _pandas().DataFrame([x.to_dict() | {"declared": self.declared} for x in self.answers])
 
 
 def compare(
@@ -310,7 +315,7 @@ def compare(
     return Comparison([x for task in result.tasks for x in _answers(task, smallest_effect)], notes=notes)
 
 
-def _ends(x: answers.Answer) -> str:
+def _ends(x: Answer) -> str:
     return f"[{x.low:+.4g}, {x.high:+.4g}]" if math.isfinite(x.low) else "none under 5 seeds"
 
 
@@ -326,7 +331,7 @@ def _refusal(result: build.Result) -> str:
     return f"no two configs of these {result.runs} runs may be compared: {why or 'there is one config or none'}"
 
 
-def _answers(task: Task, smallest_effect: float) -> list[answers.Answer]:
+def _answers(task: Task, smallest_effect: float) -> list[Answer]:
     """Every other variant against the reference, best first as on the command line."""
     control = task.reference.label
     labels = [control, *(label for label in task.outcomes if label != control)]

@@ -1,4 +1,4 @@
-"""Logs of training alone that end on their way: is a rise taken for a halt, and one seed's rise for that of its config?"""
+"""Logs that end on their way: is a rise taken for a halt, and that of one seed for that of its config?"""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ from relab.advise import foreign, question, restart, tried
 from relab.advise.checks import RejectedError, check
 from relab.advise.predict import cost, predict, same_group, same_task
 from relab.advise.proposal import FILE, Nothing, Proposal, diff_text, new_values
-from relab.advise.rising import OPEN, RISES, STAYS, Trend, trend_of
+from relab.advise.rising import OPEN, RISES, STAYS, Trend, of_most_seeds, trend_of
 from relab.advise.tried import Tried
 from relab.base.jsonl import RecordError
 from relab.base.numbers import is_number
@@ -206,20 +206,10 @@ class Search:
         return None
 
     def rising(self, open_: list[View]) -> list[tuple[View, Trend]]:
-        """Runs that still rise, as more than half of the seeds of their config do; of those the middle one first: what
-        the luckiest seed does is not what the config does."""
         whole = [view for view in self.views if view.state in ("finished", "ended") and not view.unfinished]
-        rising = self.trends(open_, RISES)
-        named, kept = {view.name for view, _ in rising}, []
-        for view, rise in rising:
-            group = [v for v in whole if v is view or same_group(v, view)]
-            high = sorted((v for v in group if v.name in named), key=lambda v: v.verdict.final)
-            if 2 * len(high) > len(group):
-                kept.append((abs(high.index(view) - (len(high) - 1) // 2), view, rise))
-            elif view is high[0]:
-                self.uneven.append(f"in {len(high)} of the {len(group)} seeds of {view.name}'s config the return still"
-                                   " rises at the end, in the others it does not: more steps are not called for")  # fmt: skip
-        return [(view, rise) for _, view, rise in sorted(kept, key=lambda one: one[0])]
+        kept, uneven = of_most_seeds(self.trends(open_, RISES), whole)
+        self.uneven += [each for each in uneven if each not in self.uneven]
+        return kept
 
     def trends(self, views: list[View], kind: str) -> list[tuple[View, Trend]]:
         """Runs that came to their end, and whose return did so there."""
@@ -312,7 +302,9 @@ class Search:
             return Nothing(told_unstable(unstable[0], self.others(unstable[0])), self.passed_over)
         if self.report.main:
             slugs = ", ".join(dict.fromkeys(f.slug for f in self.report.main))
-            return Nothing(f"{self.lack()} ({slugs}): `relab examine` says what to look at", self.uneven, self.by_hand())
+            return Nothing(
+                f"{self.lack()} ({slugs}): `relab examine` says what to look at", self.uneven, self.by_hand()
+            )
         if self.uneven:
             return Nothing(self.uneven[0], self.uneven[1:])
         return Nothing(self.told_trend())

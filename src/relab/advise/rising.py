@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from relab.advise.predict import same_group
 from relab.base.text import number
 from relab.health.curve import Curve, Slope
 from relab.health.estimates import clear
@@ -86,3 +87,19 @@ def _course(view: View) -> tuple[str, list[Estimate]]:
             if len(points) >= FEWEST:
                 return name, points
         raise
+
+
+def of_most_seeds(rising: list[tuple[View, Trend]], whole: list[View]) -> tuple[list[tuple[View, Trend]], list[str]]:
+    """Runs that rise as more than half of the seeds of their config do, the middle one first; of other configs a
+    sentence each. What the luckiest seed does is not what the config does."""
+    names, kept, uneven = {view.name for view, _ in rising}, [], []
+    for view, trend in rising:
+        group = [other for other in whole if other is view or same_group(other, view)]
+        high = sorted((other for other in group if other.name in names), key=lambda other: other.verdict.final)
+        if 2 * len(high) > len(group):
+            kept.append((abs(high.index(view) - (len(high) - 1) // 2), view, trend))
+        elif view is high[0]:
+            where = f"in {len(high)} of the {len(group)} seeds of {view.name}'s config"
+            uneven.append(f"{where} the return still rises at the end, in the others it does not: more steps are not"
+                          " called for")  # fmt: skip
+    return [(view, trend) for _, view, trend in sorted(kept, key=lambda one: one[0])], uneven

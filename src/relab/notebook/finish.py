@@ -27,8 +27,8 @@ FIXED = {
     r" `relab examine` says what to look at",
     "no_value": r"(?P<names>.+?) may mend (?P<slug>\S+), but no run here and no preset says to which value"
     r" \((?P<slugs>.+)\): `relab examine` says what to look at",
-    "uneven": r"in (?P<high>\d+) of the (?P<of>\d+) seeds of (?P<name>.+?)'s config the return still rises at the end, in the"
-    r" others it does not: more steps are not called for",
+    "uneven": r"in (?P<high>\d+) of the (?P<of>\d+) seeds of (?P<name>.+?)'s config the return still rises at the end,"
+    r" in the others it does not: more steps are not called for",
     "not_held": r"the log does not hold a setting that may mend (?P<slug>\S+) \((?P<ways>.+)\), of what was found"
     r" \((?P<slugs>.+)\): `relab examine` says what to look at",
     "top": r"(?P<who>.+?) ended as high as asked or possible \((?P<level>\S+)\)(?:; (?P<then>.+))?",

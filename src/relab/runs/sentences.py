@@ -203,6 +203,11 @@ def counted_as(v: Verdict) -> str:
     return "hardly" if v.hardly and v.kind == "not" and not v.share else v.kind
 
 
+def verdict_words(v: Verdict) -> str:
+    """The same in words: learned little."""
+    return COUNTED[counted_as(v)]
+
+
 def _counted(kinds: list[str], below: int) -> str:
     """What became of all seeds, the bad ones too; `below`: those that lost it and ended worse than random."""
     counts = {kind: kinds.count(kind) for kind in COUNTED if kind in kinds}

@@ -1,6 +1,7 @@
-"""Are the numbers of a table written with commas, as 25,1 is where commas part the decimals? Then they are read so.
+"""Are the numbers of a table written with a comma before their decimals, as 25,1?
 
-Where every such cell could be thousands as well (1,234), nobody can tell: the column is left as it is, and that is said.
+Then they are read so, and it is said. Where every such cell could be thousands as well (1,234), nobody can tell: the
+column is left as it is, and that is said.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ from relab.formats.read.table import Coded, Joined, Table
 COMMA = re.compile(r"[+-]?\d*,\d+(?:[eE][+-]?\d+)?")
 PLAIN = re.compile(r"[+-]?\d+(?:\.0*)?|[+-]?(?i:nan|inf|infinity)")
 THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2},\d{3}")
+READ = "numbers with a comma before their decimals were read as such (25,1 is 25.1)"
+OPEN = "cells like 1,234 may be 1.234 or 1234: they were not read; write them without commas"
 LOOKED_AT = 1000  # cells that tell how a column is written
 
 
@@ -29,8 +32,7 @@ def read_commas(table: Table) -> None:
             read.append(name)
         elif kind == "either":
             open_.append(name)
-    for names, message in ((read, "numbers with a comma before their decimals were read as such (25,1 is 25.1)"),
-                           (open_, "cells like 1,234 may be 1.234 or 1234: they were not read; write them without commas")):  # fmt: skip
+    for names, message in ((read, READ), (open_, OPEN)):
         if names:
             table.problems.append(Problem(table.file, 2, f"{', '.join(names[:5])}: {message}"))
 

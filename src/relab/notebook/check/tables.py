@@ -13,7 +13,9 @@ from relab.notebook.check.record import Names, RunRecord, normal
 from relab.notebook.check.when import Step, whens
 from relab.notebook.check.wording import Line, Number, Table
 
-EVERY = re.compile(r"(?i)\b(?:every|each|per|by|all|of)\b")  # `every seed` is over what the numbers are listed, no setting
+EVERY = re.compile(
+    r"(?i)\b(?:every|each|per|by|all|of)\b"
+)  # `every seed` is over what the numbers are listed, no setting
 
 
 def row(
