@@ -9,7 +9,7 @@ from relab.base.text import plural
 from relab.config.views import canonical
 
 KEYS = 4  # settings in a line or a table
-LABEL = 26  # of a variant's name
+LABEL = 30  # of a variant's name
 
 
 def others(keys: Sequence[str], after: int) -> str:
