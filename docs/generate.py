@@ -99,7 +99,7 @@ def default_of(item: Any) -> str:
 
 def presets() -> str:
     tasks = {(algo, f"{env}, env.task={task}: besides"): values for (algo, env), each in OF_TASK.items()
-             for task, values in each.items()}  # fmt: skip
+             for task, values in each.items() if task}  # fmt: skip
     every = PRESETS | tasks | {(algo, "every other"): values for algo, values in ANYWHERE.items()}
     rows = [[algo, env, ", ".join(f"`{key}={format_value(value)}`" for key, value in layers.flatten(values).items())]
             for (algo, env), values in every.items() if values]  # fmt: skip

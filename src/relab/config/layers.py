@@ -249,7 +249,9 @@ def resolve(layers: Sequence[Layer], presets: bool = True) -> Resolved:
     for layer, chosen in zip(layers, names):
         stack.add(layer, chosen)
     if presets:
-        stack.add_below("preset", of_task(final["algo"] or "", final["env"] or "", stack.value("env.task")))
+        stack.add_below(
+            "preset", of_task(final["algo"] or "", final["env"] or "", stack.settings.get("env.task", ("",))[0])
+        )
     return stack.finish()
 
 
@@ -330,11 +332,6 @@ class _Stack:
     def add_below(self, name: str, values: Mapping[str, Any]) -> None:
         """Settings of whole keys that nothing has set so far."""
         self.settings = {key: (value, name) for key, value in values.items()} | self.settings
-
-    def value(self, key: str) -> Any:
-        """What a key has so far, its default included; None where there is no such key."""
-        leaf = schema(self.final["algo"], self.final["env"]).get(key)
-        return self.settings[key][0] if key in self.settings else leaf and leaf.default
 
     def _set(self, word: str, value: Any, layer: Layer, leaves: Mapping[str, Leaf], words: dict[str, str]) -> None:
         key = find_key(word, leaves)

@@ -11,7 +11,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from loops import PROGRAM, calls, prepare, write
+from loops import PROGRAM, PYTHON, calls, prepare, write
 
 from relab import cli
 from relab.base.errors import UserError
@@ -162,6 +162,52 @@ def test_a_loop_whose_folder_was_deleted_begins_anew():
     shutil.rmtree("loops/l")
     prepare().go(0)
     assert Counter(calls())["base-s0"] == 2
+
+
+# ---- Numbers
+
+JUDGED = f"evaluate: {PYTHON} judge.py {{run}} {{seed}} {{episodes}}\n"
+
+
+def judged() -> tuple[loop.Loop, Path]:
+    """A loop whose `evaluate` gives all runs the same, and its folder."""
+    path = write(x=0.1)
+    Path("judge.py").write_text("print(1.5)\n")
+    path.write_text(path.read_text() + JUDGED)
+    prepare().go(0)
+    return loop.load(path), Path("loops/l")
+
+
+def test_whoever_knows_the_hidden_seed_still_forges_no_number():
+    plan, place = judged()
+    number = place / "hidden/base-s0.json"
+    body = {"schema": 1, "run": "base-s0", "value": 99.0, "n": 5}
+    number.write_bytes(lock.encode(lock.sealed(body, lock.hidden_seed(plan))))
+    looping = prepare()
+    cell = looping.arms.cell("base", 0)
+    assert "was not made by this loop" in looping.arms.number(cell).why
+    looping = prepare()
+    looping.arms.run([cell])
+    assert looping.arms.number(cell).value == 1.5, "it is evaluated again"
+
+
+def test_a_number_that_was_not_sealed_before_a_kill_is_made_again():
+    _, place = judged()
+    number = place / "hidden/base-s0.json"
+    number.rename(place / "hidden/.base-s0.raw")
+    (place / "hidden/.base-s0.raw").write_text('{"schema": 1, "run": "base-s0", "value": 99.0}')
+    looping = prepare()
+    looping.arms.run([cell := looping.arms.cell("base", 0)])
+    assert looping.arms.number(cell).value == 1.5
+    assert not (place / "hidden/.base-s0.raw").exists()
+
+
+def test_who_vouches_for_a_journal_vouches_for_its_numbers():
+    plan, place = judged()
+    shutil.rmtree(state_folder())
+    Path("judge.py").touch()
+    looping = loop.prepare(plan, place, 2, lambda line: None, accept=True)
+    assert looping.arms.number(looping.arms.cell("base", 0)).value == 1.5, "without its evaluation made again"
 
 
 # ---- Moved

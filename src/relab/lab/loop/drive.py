@@ -272,6 +272,8 @@ def prepare(plan: Loop, folder: Path, workers: int, tell: Tell = print, accept: 
     lock.keep(plan, folder, accept)
     lock.check(plan, folder)
     journal = journals.accepted(folder, tell) if accept else journals.opened(folder, tell)
+    if accept and journal.key is not None:
+        deciding.vouch(folder, journal.key)
     runs.write_variants({BASE: plans.resolved(plan)}, folder)
     if journal.state.begin is None:
         journal.add("begin", mode=plan.mode, decides=plan.decides, sampler=sampler.name_of(plan), hidden=plan.hidden)

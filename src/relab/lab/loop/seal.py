@@ -1,8 +1,8 @@
 """Was it written by the loop? A deciding number carries a seal, and so does every row of the journal.
 
-A run may write wherever its user may, beside what the loop writes too. The seal of a number, and of lock.json, is made
-with the hidden seed, so that other machines can check it: whoever reads the loop's file and works the seed out can
-forge it. That of a row is made with the loop's own key (keys.py) and with the seal of the row before it.
+A run may write wherever its user may, beside what the loop writes too. Seals are made with the loop's own key
+(keys.py), that of a row with the seal of the row before it as well. Only that of lock.json is made with the hidden
+seed, so that other machines can check it: whoever reads the loop's file and works the seed out can forge it.
 """
 
 from __future__ import annotations
@@ -28,17 +28,19 @@ class ForgedError(UserError):
 # ---- Numbers
 
 
-def sealed(body: Document, seed: int) -> Document:
-    return body | {KEY: _seal(body, seed)}
+def sealed(body: Document, by: Key | int) -> Document:
+    """With the loop's key, or the hidden seed."""
+    return body | {KEY: _seal(body, by)}
 
 
-def genuine(body: Document, seed: int) -> bool:
-    return body.get(KEY) == _seal(body, seed)
+def genuine(body: Document, by: Key | int) -> bool:
+    return body.get(KEY) == _seal(body, by)
 
 
-def _seal(body: Document, seed: int) -> str:
+def _seal(body: Document, by: Key | int) -> str:
     plain = {key: body[key] for key in sorted(body) if key != KEY}
-    return hashlib.blake2b(encode(plain), key=str(seed).encode(), digest_size=16).hexdigest()
+    secret = bytes.fromhex(by.secret) if isinstance(by, Key) else str(by).encode()
+    return hashlib.blake2b(encode(plain), key=secret, digest_size=16).hexdigest()
 
 
 # ---- Rows, each a line with its line break
