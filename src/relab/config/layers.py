@@ -249,9 +249,7 @@ def resolve(layers: Sequence[Layer], presets: bool = True) -> Resolved:
     for layer, chosen in zip(layers, names):
         stack.add(layer, chosen)
     if presets:
-        stack.add_below(
-            "preset", of_task(final["algo"] or "", final["env"] or "", stack.settings.get("env.task", ("",))[0])
-        )
+        stack.add_below("preset", of_task(final["algo"], final["env"], stack.settings.get("env.task", ("",))[0]))
     return stack.finish()
 
 

@@ -161,6 +161,6 @@ def preset_of(algo: str, env: str) -> Settings:
     return PRESETS.get((algo, env)) or ANYWHERE.get(algo, {})
 
 
-def of_task(algo: str, env: str, task: Any) -> Settings:
+def of_task(algo: str | None, env: str | None, task: Any) -> Settings:
     """What a task (`env.task`) of an environment has besides, by whole keys."""
-    return OF_TASK.get((algo, env), {}).get(str(task), {})
+    return OF_TASK.get((algo or "", env or ""), {}).get(str(task), {})
