@@ -20,7 +20,7 @@ from relab.commands import schemas
 from relab.config import layers, registry
 from relab.config.base import field_docs, field_types, property_docs
 from relab.config.coerce import describe
-from relab.config.presets import ANYWHERE, PRESETS
+from relab.config.presets import ANYWHERE, OF_TASK, PRESETS
 from relab.config.probes import Probes
 from relab.config.run import Eval, Recording, RunConfig, Save
 from relab.config.yaml_io import format_value
@@ -98,7 +98,9 @@ def default_of(item: Any) -> str:
 
 
 def presets() -> str:
-    every = PRESETS | {(algo, "every other"): values for algo, values in ANYWHERE.items()}
+    tasks = {(algo, f"{env}, env.task={task}: besides"): values for (algo, env), each in OF_TASK.items()
+             for task, values in each.items() if task}  # fmt: skip
+    every = PRESETS | tasks | {(algo, "every other"): values for algo, values in ANYWHERE.items()}
     rows = [[algo, env, ", ".join(f"`{key}={format_value(value)}`" for key, value in layers.flatten(values).items())]
             for (algo, env), values in every.items() if values]  # fmt: skip
     return "## Presets\n\nSettings shipped for an algorithm on an environment.\n\n" + table(

@@ -410,6 +410,21 @@ def test_each_shipped_preset_resolves(pair):
     assert resolve([cli(f"algo={algo}", f"env={env}")]).config.env.name == env, "presets are keyed by full names"
 
 
+def test_a_task_may_have_settings_of_its_own():
+    """Carrying boxes looks further ahead; hovering and racing have what they had, and whoever sets it is heeded."""
+
+    def gamma(*words: str, presets: bool = True) -> tuple[float, str]:
+        resolved = resolve([cli("env=drones", *words)], presets=presets)
+        return resolved.config.algo.gamma, resolved.provenance["algo.gamma"]
+
+    assert gamma() == gamma("env.task=pick_place") == (0.995, "preset")
+    assert gamma("env.task=hover_race") == gamma("env.task=hover") == (0.99, "defaults")
+    assert gamma("gamma=0.98") == (0.98, "command line")
+    assert gamma(presets=False) == (0.99, "defaults")
+    nested = resolve([Layer("study", {"env": {"name": "drones", "task": "race"}})]).config.algo.gamma
+    assert nested == 0.99
+
+
 def test_an_environment_must_be_chosen():
     with pytest.raises(ConfigError, match=r"`env` must be chosen, e\.g\. env=cartpole"):
         resolve([cli("lr=1e-3")])

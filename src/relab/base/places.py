@@ -63,3 +63,8 @@ def address(folder: Path) -> str:
 def cache_folder() -> Path:
     """relab's folder in the user's cache; whatever is in it can be made again."""
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "relab"
+
+
+def state_folder() -> Path:
+    """relab's folder in the user's state: what is in it cannot be made again."""
+    return Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state") / "relab"

@@ -51,6 +51,8 @@ class LoopArgs(Planned):
     """quick: the keys below `quick` in the file instead, in a folder of its own (NAME-quick)"""
     check: Path | None = None
     """only say whether this proposal would run, or why it is refused (exit code 64)"""
+    accept: bool = False
+    """take the journal as it stands, though not all rows of it carry this loop's seal: look through it first"""
     queue: bool = False
     """add this call to the queue ($RELAB_QUEUE, else `queue` here) and end"""
     json: ResultAsJson = False
@@ -119,7 +121,7 @@ def start(args: LoopArgs, plan: loop.Loop, folder: Path, seconds: float | None) 
         return None
     tell = (lambda line: None) if args.json else (lambda line: print(printable(line), flush=True))
     with loop.claimed(folder):
-        return carried_out(args, loop.prepare(plan, folder, args.workers or cores(), tell), seconds)
+        return carried_out(args, loop.prepare(plan, folder, args.workers or cores(), tell, args.accept), seconds)
 
 
 def carried_out(args: LoopArgs, looping: loop.Looping, seconds: float | None) -> int | None:
@@ -194,10 +196,9 @@ def span(each: object) -> str:
 
 
 def dry(args: LoopArgs, plan: loop.Loop, folder: Path) -> int:
-    from relab.lab.loop import deciding
-    from relab.lab.loop.journal import Journal
+    from relab.lab.loop import deciding, journal
 
-    state = Journal(folder).state
+    state = journal.looked_at(folder).state
     if args.json:
         from relab.base.jsonl import encode
 

@@ -24,7 +24,7 @@ from relab.base.near import nearest
 from relab.config import registry, swarm_sizes
 from relab.config.base import ConfigError, field_docs, field_types, require, require_range
 from relab.config.coerce import coerce, is_null, place_of
-from relab.config.presets import HOME, preset_of
+from relab.config.presets import HOME, of_task, preset_of
 from relab.config.run import RunConfig
 from relab.config.views import MISSING, Change, config_hash, derived, diff, flatten, to_dict
 from relab.config.yaml_io import YamlError, format_yaml, parse_yaml, read_yaml, write_yaml
@@ -248,6 +248,8 @@ def resolve(layers: Sequence[Layer], presets: bool = True) -> Resolved:
         stack.add(Layer("preset", preset_of(final["algo"] or "", final["env"] or "")), {})
     for layer, chosen in zip(layers, names):
         stack.add(layer, chosen)
+    if presets:
+        stack.add_below("preset", of_task(final["algo"], final["env"], stack.settings.get("env.task", ("",))[0]))
     return stack.finish()
 
 
@@ -324,6 +326,10 @@ class _Stack:
         for word, value in _pairs(layer.values, "", leaves):
             with _Placed(layer, value):
                 self._set(word, value, layer, leaves, words)
+
+    def add_below(self, name: str, values: Mapping[str, Any]) -> None:
+        """Settings of whole keys that nothing has set so far."""
+        self.settings = {key: (value, name) for key, value in values.items()} | self.settings
 
     def _set(self, word: str, value: Any, layer: Layer, leaves: Mapping[str, Leaf], words: dict[str, str]) -> None:
         key = find_key(word, leaves)

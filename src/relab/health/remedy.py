@@ -12,13 +12,13 @@ what is wrong.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from relab.base.numbers import is_finite
 from relab.config import layers, registry
-from relab.config.presets import preset_of
+from relab.config.presets import of_task, preset_of
 from relab.config.views import change_size, diff
 from relab.health.chain import symptoms_of
 from relab.health.estimates import clear
@@ -191,7 +191,7 @@ def as_long(view: View, other: View) -> bool:
 
 def defaults_of(view: View) -> list[Known]:
     """What the run's library starts from; to a program that has defaults of its own, relab's are a stranger's."""
-    return usual_values(view) or shipped(view.config.get("algo.name"), view.config.get("env.name"))
+    return usual_values(view) or shipped(view.config)
 
 
 def _values_for(view: View, other: View) -> dict[str, Any]:
@@ -201,14 +201,16 @@ def _values_for(view: View, other: View) -> dict[str, Any]:
     return {key: value for key, value in other.config.items() if not key.startswith("algo.") or key in ANY_ALGO}
 
 
-def shipped(algo: Any, env: Any) -> list[tuple[str, dict[str, Any]]]:
-    """The preset for this algorithm and environment, else the algorithm's defaults; no code of a run is imported."""
+def shipped(config: Mapping[str, Any]) -> list[tuple[str, dict[str, Any]]]:
+    """The preset for a run's algorithm and environment, else the algorithm's defaults; none of its code is imported."""
+    algo, env = config.get("algo.name"), config.get("env.name")
     if not isinstance(algo, str) or algo not in registry.ALGOS:
         return []
     preset = preset_of(algo, env) if isinstance(env, str) else {}
     defaults = {key: leaf.default for key, leaf in layers.schema(algo, None).items()}
     who = "relab's default" if not preset else f"relab's preset for {env}"
-    return [(who, defaults | layers.flatten(preset))]
+    task = of_task(algo, env, config.get("env.task")) if isinstance(env, str) else {}
+    return [(who, defaults | layers.flatten(preset) | task)]
 
 
 # ---- Where nothing stands out

@@ -123,7 +123,7 @@ def _span(low: float, high: float) -> str:
 
 def _inside(view: View, key: str, low: float, high: float) -> float | int:
     """What relab ships for the algorithm, where that is usual; else the end that is next."""
-    values = [values.get(key) for _, values in shipped(view.config.get("algo.name"), view.config.get("env.name"))]
+    values = [values.get(key) for _, values in shipped(view.config)]
     fitting = [x for x in values if is_number(x) and low <= x <= high]
     return fitting[0] if fitting else min(max(view.config[key], low), high)
 

@@ -42,6 +42,7 @@ from relab.lab.loop import audit, deciding, lock
 from relab.lab.loop.allowance import Allowance
 from relab.lab.loop.deciding import Number
 from relab.lab.loop.journal import Journal
+from relab.lab.loop.keys import Key
 from relab.lab.loop.plan import BASE, Loop
 from relab.record.history import History
 from relab.record.run_folder import clear_begun
@@ -90,6 +91,12 @@ class Arms:
             bool(registry.trust_word(flat.get("env.name"), flat.get("algo.name"))) if not self.plan.command else False
         )
 
+    @property
+    def key(self) -> Key:
+        """What the loop seals with; whoever makes one of its runs alone has none."""
+        assert self.journal.key is not None
+        return self.journal.key
+
     def cell(self, config: str, seed: int) -> Cell:
         return Cell(config, seed, self.folder / "runs" / f"{config}-s{seed}")
 
@@ -109,7 +116,7 @@ class Arms:
             if len(part) == len(todo):
                 break
         began = time.monotonic()
-        judged = deciding.judge(self.plan, self.folder, cells, self.workers, self.trust)
+        judged = deciding.judge(self.plan, self.folder, cells, self.key, self.workers, self.trust)
         self.time.judged(judged, time.monotonic() - began)
         self.note_flaws(cells)
 
@@ -255,7 +262,7 @@ class Arms:
         if not runs.settled(cell):
             return Number(math.nan, 0, f"it is {runs.status(cell) or 'not there'}")
         if self.plan.decides != "record":
-            return deciding.number(self.plan, self.folder, cell.folder.name)
+            return deciding.number(self.plan, self.folder, cell.folder.name, self.key)
         counted = outcome(self.experiment, self.read(cell))
         return Number(counted.value, counted.episodes, counted.note)
 

@@ -1,6 +1,7 @@
 """Which number of a run decides, and how is it made? On hidden seeds where that is possible; else as its record says.
 
 loops/NAME/hidden/RUN.json    what the deciding evaluation gave
+loops/NAME/hidden/.RUN.raw    the same before the loop has sealed it
 loops/NAME/hidden/log         what the judging processes printed
 
 relab's own runs: their last checkpoint plays the episodes of the hidden seeds (judge.py). Foreign commands: the file's
@@ -29,6 +30,7 @@ from relab.lab.experiment import cells as runs
 from relab.lab.experiment import template
 from relab.lab.experiment.cells import Cell
 from relab.lab.loop import lock
+from relab.lab.loop.keys import Key
 from relab.lab.loop.plan import HIDDEN, Loop
 from relab.lab.loop.seal import genuine, sealed
 
@@ -59,27 +61,34 @@ def path_of(folder: Path, name: str) -> Path:
     return own(folder, f"{FOLDER}/{name}.json")
 
 
+def raw_path(folder: Path, name: str) -> Path:
+    return own(folder, f"{FOLDER}/.{name}.raw")
+
+
 # ---- Making them
 
 
-def judge(plan: Loop, folder: Path, cells: Sequence[Cell], workers: int, trust: bool = False) -> int:
+def judge(plan: Loop, folder: Path, cells: Sequence[Cell], key: Key, workers: int, trust: bool = False) -> int:
     """The deciding evaluation of every finished run that has none yet; one that the loop did not make is removed. How
     many there were."""
-    todo = [cell for cell in cells if runs.settled(cell) and not is_made(plan, folder, cell.folder.name)]
+    todo = [cell for cell in cells if runs.settled(cell) and not is_made(folder, cell.folder.name, key)]
     if plan.decides == "record" or not todo:
         return 0
     for cell in todo:
-        path_of(folder, cell.folder.name).unlink(missing_ok=True)
+        for place in (path_of, raw_path):
+            place(folder, cell.folder.name).unlink(missing_ok=True)
     subfolder(folder, FOLDER)
     lock.check(plan, folder)
     lock.forget_bytecode(plan)
-    made = _own(plan, folder, todo, workers, trust) if plan.decides == "hidden" else _foreign(plan, folder, todo)
+    made = _own(plan, folder, todo, workers, trust) if plan.decides == "hidden" else _foreign(plan, folder, todo, key)
     result = local.run(made, workers)
+    for cell in todo:
+        _keep(folder, cell.folder.name, key)
     if result.interrupted:
         raise Interrupted
     for job in made:
         if job.name in result.failed:
-            _gave_up(plan, folder, todo, job)
+            _gave_up(folder, todo, job, key)
     lock.check(plan, folder)
     return len(todo)
 
@@ -90,7 +99,7 @@ def _own(plan: Loop, folder: Path, todo: Sequence[Cell], workers: int, trust: bo
     jobs = []
     for i, part in enumerate(parts):
         rows = [
-            {"folder": str(c.folder), "checkpoint": "latest", "out": str(path_of(folder, c.folder.name))} for c in part
+            {"folder": str(c.folder), "checkpoint": "latest", "out": str(raw_path(folder, c.folder.name))} for c in part
         ]
         tasks = own(folder, f"{FOLDER}/.tasks-{i}.json")
         write_atomic(
@@ -106,11 +115,20 @@ def _all_there(paths: Sequence[Path]) -> bool:
     return all(path.is_file() for path in paths)
 
 
-def _foreign(plan: Loop, folder: Path, todo: Sequence[Cell]) -> list[local.Job]:
-    return [_evaluate(plan, folder, cell) for cell in todo]
+def _keep(folder: Path, name: str, key: Key) -> None:
+    """What a judging process wrote, sealed by the loop, which alone has the key."""
+    raw = raw_path(folder, name)
+    if raw.is_file():
+        body = read_json(raw.parent, raw.name)
+        write_atomic(path_of(folder, name), encode(sealed(body, key), indent=True))
+        raw.unlink()
 
 
-def _evaluate(plan: Loop, folder: Path, cell: Cell) -> local.Job:
+def _foreign(plan: Loop, folder: Path, todo: Sequence[Cell], key: Key) -> list[local.Job]:
+    return [_evaluate(plan, folder, cell, key) for cell in todo]
+
+
+def _evaluate(plan: Loop, folder: Path, cell: Cell, key: Key) -> local.Job:
     seed, out = lock.hidden_seed(plan), path_of(folder, cell.folder.name)
     log = folder / FOLDER / f"{cell.folder.name}.log"
     facts = {"run": str(cell.folder.resolve()), "seed": seed, "episodes": plan.hidden}
@@ -122,7 +140,7 @@ def _evaluate(plan: Loop, folder: Path, cell: Cell) -> local.Job:
 
     def ended(code: int, seconds: float, stopped: bool) -> None:
         if not stopped and code >= 0:
-            write_atomic(out, encode(sealed(printed(log, code, cell), seed), indent=True))
+            write_atomic(out, encode(sealed(printed(log, code, cell), key), indent=True))
 
     return local.Job(f"judge-{cell.folder.name}", start, out.is_file, log, ended=ended)
 
@@ -146,7 +164,7 @@ def printed(log: Path, code: int, cell: Cell) -> Document:
     return body | {"value": float(value["value"]), "n": value.get("n") if type(value.get("n")) is int else 0}
 
 
-def _gave_up(plan: Loop, folder: Path, todo: Sequence[Cell], job: local.Job) -> None:
+def _gave_up(folder: Path, todo: Sequence[Cell], job: local.Job, key: Key) -> None:
     """A judging process that died takes its runs' numbers with it: they are said to have none."""
     for cell in todo:
         out = path_of(folder, cell.folder.name)
@@ -154,37 +172,45 @@ def _gave_up(plan: Loop, folder: Path, todo: Sequence[Cell], job: local.Job) -> 
             job.name == f"judge-{cell.folder.name}" or job.name.removeprefix("judge-").isdecimal()
         ):
             body: Document = {"schema": 1, "run": cell.folder.name, "problem": "its evaluation died"}
-            write_atomic(out, encode(sealed(body, lock.hidden_seed(plan)), indent=True))
+            write_atomic(out, encode(sealed(body, key), indent=True))
 
 
 # ---- Reading them
 
 
-def is_made(plan: Loop, folder: Path, name: str) -> bool:
+def is_made(folder: Path, name: str, key: Key) -> bool:
     """Has this loop evaluated the run?"""
     try:
         body = read_json(folder, f"{FOLDER}/{name}.json")
     except (RecordError, OSError):
         return False
-    return genuine(body, lock.hidden_seed(plan)) and body.get("run") == name
+    return genuine(body, key) and body.get("run") == name
 
 
-def number(plan: Loop, folder: Path, name: str) -> Number:
+def vouch(folder: Path, key: Key) -> None:
+    """Seal all numbers that there are, as they stand: somebody has looked through them."""
+    for path in sorted((folder / FOLDER).glob("*.json")):
+        body = read_json(folder, f"{FOLDER}/{path.name}")
+        if body.get("run") == path.stem and not genuine(body, key):
+            write_atomic(path_of(folder, path.stem), encode(sealed(body, key), indent=True))
+
+
+def number(plan: Loop, folder: Path, name: str, key: Key) -> Number:
     """What the deciding evaluation of a run gave."""
     try:
         body = read_json(folder, f"{FOLDER}/{name}.json")
     except (RecordError, OSError):
         return Number(math.nan, 0, "it has not been evaluated on the hidden seeds")
-    if not is_made(plan, folder, name):
+    if not is_made(folder, name, key):
         return Number(math.nan, 0, "its number on the hidden seeds was not made by this loop")
     if body.get("problem"):
         return Number(math.nan, 0, str(body["problem"]))
     if plan.decides == "evaluate":
         return Number(float(body["value"]), int(body.get("n") or 0))
-    mode, key = HIDDEN[plan.metric]
+    mode, what = HIDDEN[plan.metric]
     facts = body["modes"][mode]
-    value = facts[key]
-    why = "" if is_number(value) else f"its episodes do not say {key}"
+    value = facts[what]
+    why = "" if is_number(value) else f"its episodes do not say {what}"
     return Number(float(value) if is_number(value) else math.nan, int(facts["n"]), why)
 
 

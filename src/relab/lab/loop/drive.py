@@ -25,6 +25,7 @@ from relab.lab.execute import local
 from relab.lab.experiment import cells as runs
 from relab.lab.experiment.cells import Cell, check_own, check_same
 from relab.lab.loop import deciding, dropped, lock, sampler, start
+from relab.lab.loop import journal as journals
 from relab.lab.loop import plan as plans
 from relab.lab.loop.allowance import SAMPLE, OutOfTime
 from relab.lab.loop.arms import Arms, Tell
@@ -260,14 +261,19 @@ def lines_of(trial: Trial) -> list[str]:
 # ---- Beginning
 
 
-def prepare(plan: Loop, folder: Path, workers: int, tell: Tell = print) -> Looping:
-    """Write the loop down, or take it up as it was left; the evaluator is locked from here on."""
+def prepare(plan: Loop, folder: Path, workers: int, tell: Tell = print, accept: bool = False) -> Looping:
+    """Write the loop down, or take it up as it was left; the evaluator is locked from here on.
+
+    `accept`: somebody vouches for a journal that was not written by this loop alone.
+    """
     check_own(folder)
     keep(plan, folder)
     deciding.checked_program(plan)
-    lock.keep(plan, folder)
+    lock.keep(plan, folder, accept)
     lock.check(plan, folder)
-    journal = Journal(folder)
+    journal = journals.accepted(folder, tell) if accept else journals.opened(folder, tell)
+    if accept and journal.key is not None:
+        deciding.vouch(folder, journal.key)
     runs.write_variants({BASE: plans.resolved(plan)}, folder)
     if journal.state.begin is None:
         journal.add("begin", mode=plan.mode, decides=plan.decides, sampler=sampler.name_of(plan), hidden=plan.hidden)
@@ -281,7 +287,7 @@ def look(plan: Loop, folder: Path) -> Looping:
     check_own(folder)
     check_kept(plan, folder)
     lock.check(plan, folder)
-    arms = Arms(plan, folder, Journal(folder), 1, lambda line: None)
+    arms = Arms(plan, folder, journals.looked_at(folder), 1, lambda line: None)
     return Looping(arms, Proposer(arms))
 
 

@@ -14,6 +14,8 @@ Besides: parent (a config or a run of this loop; default: the present best), rat
 from __future__ import annotations
 
 import hashlib
+import os
+import stat
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -31,6 +33,8 @@ from relab.config.views import MISSING, diff, flatten
 from relab.lab.loop.policy import refuse, unnamed
 
 FORMS = ("diff", "set", "override", "config")
+KINDS = {stat.S_IFLNK: "a link", stat.S_IFDIR: "a folder", stat.S_IFIFO: "a pipe", stat.S_IFSOCK: "a socket",
+         stat.S_IFCHR: "a device", stat.S_IFBLK: "a device"}  # fmt: skip
 KEYS = {*FORMS, "parent", "rationale", "checks", "predicted", "cost", "resume_from"}
 
 
@@ -119,14 +123,27 @@ def _whole(key: str, settings: Settings) -> str:
 
 
 def digest(path: Path) -> str:
-    """By which a file is known again."""
-    return hashlib.sha256(limits.read_bytes(path, limits.JSON)).hexdigest()[:16]
+    """By which a file is known again; what cannot be read, by what it is and where it lies on the disk."""
+    try:
+        data = limits.read_bytes(path, limits.JSON, plain=True) if not odd(path) else None
+    except OSError:
+        data = None
+    if data is None:
+        it = path.lstat()
+        data = f"{it.st_mode} {it.st_dev} {it.st_ino}".encode()
+    return hashlib.sha256(data).hexdigest()[:16]
 
 
 def waiting(folder: Path) -> Path | None:
-    """A file that somebody dropped and nobody has taken yet."""
+    """What somebody dropped and nobody has taken yet: a file, or something else in its place (`odd`)."""
     path = folder / FILE
-    return path if path.is_file() and not path.is_symlink() else None
+    return path if os.path.lexists(path) else None
+
+
+def odd(path: Path) -> str:
+    """What it is instead of a file; empty for a file. Nothing is opened: a pipe would keep its reader waiting."""
+    mode = path.lstat().st_mode
+    return "" if stat.S_ISREG(mode) else KINDS.get(stat.S_IFMT(mode), "no file")
 
 
 def _predicted(values: Document, path: Path) -> Document:

@@ -15,6 +15,9 @@ written down yet is worked out again, from the same runs, to the same result.
     void       a run that does not count, and why
     restored   a resumed run had lost its start and was stopped; the start is what it was
     ended      a call came to its end, and why; says nothing about the state
+    accepted   somebody has taken the rows before this one as they stood (--accept)
+
+Every row carries a seal (seal.py), so that a program which the loop runs cannot write decisions into it unnoticed.
 """
 
 from __future__ import annotations
@@ -22,17 +25,34 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from relab.base import limits
 from relab.base.documents import Document
-from relab.base.jsonl import encode, last_line, open_append, read_jsonl, write_row
+from relab.base.enclosed import own
+from relab.base.jsonl import (  # fmt: skip
+    RecordError,
+    check_regular,
+    decode,
+    encode,
+    is_row,
+    open_append,
+    read_jsonl,
+    write_atomic,
+    write_row,
+)
 from relab.config.base import ConfigError
+from relab.lab.loop import keys
+from relab.lab.loop.keys import Key
 from relab.lab.loop.plan import BASE
+from relab.lab.loop.seal import KEY as SEAL
+from relab.lab.loop.seal import ForgedError, checked, loop_of, sealed_row
 from relab.record.run_folder import now
 
 FILE = "journal"  # JSON lines; no ending that would make it a log of runs
+ACCEPT = "Or look through it and call the loop with --accept, which takes all of its rows as they stand"
 STRIDE = 1000  # seeds of a proposal: k * 1000 and on
 OFFSETS = {"first": 0, "confirm": 100, "further": 200, "again": 300, "again_further": 400, "stands": 500}
 
@@ -98,6 +118,7 @@ class State:
     refused: list[Document] = field(default_factory=list)
     void: list[Document] = field(default_factory=list)
     restored: list[Document] = field(default_factory=list)
+    accepted: list[Document] = field(default_factory=list)
 
     @property
     def best(self) -> str:
@@ -161,6 +182,7 @@ FOLDS: dict[str, Fold] = {
     "restored": lambda state, row: state.restored.append(row),
     **{event: _set(event) for event in ("first", "further", "decided", "stands", "scored")},
     "ended": lambda state, row: None,
+    "accepted": lambda state, row: state.accepted.append(row),
 }  # fmt: skip
 
 
@@ -194,41 +216,160 @@ def running(folder: Path) -> bool:
 
 
 class Journal:
-    """The journal of one loop."""
+    """The journal of one loop. Without a key it can be read but not written to, and nobody vouches for what it says."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, key: Key | None = None) -> None:
         self.folder = folder
+        self.key = key
         self.state = State()
         self.rows: list[Document] = []
-        if (folder / FILE).is_file():
-            for row in read_jsonl(folder / FILE)[0]:
-                self._take(row)
+        lines, self.half = lines_of(folder)
+        self.size, self.last = sum(map(len, lines)), ""  # bytes, and the seal of the last row
+        if key is not None:
+            self.last = vouched(folder, lines, key)
+            key.rows = len(lines)
+        for line in lines:
+            self._take(without_seal(decode(line) if is_row(line) else {}))
 
     def add(self, event: str, **facts: Any) -> Document:
         """Write an event down, then count it."""
-        self.folder.mkdir(parents=True, exist_ok=True)
+        assert self.key is not None
         row = {"event": event, "time": now(), **facts}
+        line, self.last = sealed_row(encode(row), self.key, self.last)
         self._mend()
         fd = open_append(self.folder, FILE)
         try:
-            write_row(fd, encode(row), self.folder / FILE)
+            write_row(fd, line, self.folder / FILE)
         finally:
             os.fsync(fd)
             os.close(fd)
+        self.size += len(line)
+        self.key.rows += 1
+        self.key.write()  # after the row: a journal may have one more than the key says, and never one less
         return self._take(row)
 
     def _mend(self) -> None:
-        """Half a row, of a call that was killed while it wrote, is cut off."""
-        path = self.folder / FILE
-        if path.is_file():
-            start, rest = last_line(path)
-            if rest:
-                with open(path, "r+b") as file:
-                    file.truncate(start)
+        """Half a row, of a call that was killed while it wrote, is cut off; anything else is not the loop's."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        path = own(self.folder, FILE)
+        size = path.stat().st_size if path.exists() else 0
+        forged(size == self.size + self.half, f"{path} must have {self.size + self.half:,} bytes, as this loop left it,"
+               f" but has {size:,}: another program wrote to it meanwhile; call the loop again, which says which rows"
+               " are not its own")  # fmt: skip
+        if self.half:
+            os.truncate(path, self.size)
+            self.half = 0
 
     def _take(self, row: Document) -> Document:
         fold = FOLDS.get(str(row.get("event")))
         if fold is not None:  # one of a newer relab is passed over
-            fold(self.state, row)
+            try:
+                fold(self.state, row)
+            except (LookupError, TypeError, StopIteration) as error:
+                raise RecordError(
+                    f"the {row['event']} in {self.folder / FILE} cannot follow what stands before it ({error!r:.80}):"
+                    " take it out, or begin another loop with --name"
+                ) from None
             self.rows.append(row)
         return row
+
+
+# ---- Whose rows they are
+
+
+def lines_of(folder: Path) -> tuple[list[bytes], int]:
+    """The rows of a journal as they stand there, and how many bytes follow the last one: half a row, of a kill."""
+    path = own(folder, FILE)
+    check_regular(path)
+    *lines, half = (limits.read_bytes(path, limits.KEPT) if path.exists() else b"").split(b"\n")
+    return [line + b"\n" for line in lines], len(half)
+
+
+def opened(folder: Path, tell: Callable[[str], None] = lambda line: None) -> Journal:
+    """The journal of the loop in a folder, every row of it vouched for; a new loop gets its key."""
+    lines, _ = lines_of(folder)
+    if not lines:
+        return Journal(folder, _first_key(folder))
+    key = key_of(folder, lines)
+    if key.folder != str(folder.resolve()):
+        tell(f"the loop was moved here from {key.folder}; it goes on")
+        key = keys.moved(key, folder)
+    return Journal(folder, key)
+
+
+def looked_at(folder: Path) -> Journal:
+    """The same for a look: nothing is written, and a loop that has not begun has no key."""
+    lines, _ = lines_of(folder)
+    return Journal(folder, key_of(folder, lines) if lines else None)  # the key first: meanwhile rows may be added
+
+
+def key_of(folder: Path, lines: list[bytes]) -> Key:
+    """The key that these rows were sealed with; ForgedError where this user has none, or the folder is a copy."""
+    loop = loop_of(lines[0])
+    forged(bool(loop), f"the rows of {folder / FILE} must carry this loop's seal, but the first of {len(lines)} has"
+           f" none: an earlier relab wrote it, or another program did. {ACCEPT}")  # fmt: skip
+    key = keys.named(loop)
+    if key is None:
+        raise ForgedError(
+            f"the journal of {folder} was sealed by loop {loop}, but this user has no key of it ({keys.place()}): it is"
+            f" another machine or another user, or the key is gone. {ACCEPT}"
+        )
+    before = Path(key.folder)
+    there = lines_of(before)[0] if before.is_dir() and not _same(before, folder) else []
+    forged(not there or loop_of(there[0]) != loop, f"{folder} is a copy of the loop in {before}, and one journal cannot"
+           f" go on in two places: call the loop there. {ACCEPT}")  # fmt: skip
+    return key
+
+
+def vouched(folder: Path, lines: list[bytes], key: Key) -> str:
+    """The last seal of a journal that has all rows its loop wrote, and no others."""
+    found = checked(lines, key)
+    whole = len(found.good) >= key.rows
+    back = "put the journal back from a backup, or begin another loop with --name"
+    remedy = "take these rows out of it" if whole else back
+    rows = ", ".join(map(str, found.other[:5])) + (" ..." if len(found.other) > 5 else "")
+    forged(not found.other, f"every row of {folder / FILE} must carry this loop's seal, but {len(found.other)} of"
+           f" {len(lines)} do not (row {rows}): they were written or changed by another program, a run of this loop"
+           f" perhaps; {remedy}. {ACCEPT}")  # fmt: skip
+    forged(whole, f"{folder / FILE} must have the {key.rows} rows that this loop wrote, but has {len(lines)}: the"
+           f" others were taken out; {back}. {ACCEPT}")  # fmt: skip
+    return found.last
+
+
+def accepted(folder: Path, tell: Callable[[str], None] = lambda line: None) -> Journal:
+    """A journal whose rows somebody has looked at, as it stands there, sealed anew; it says so ever after."""
+    with contextlib.suppress(ForgedError):
+        return opened(folder, tell)  # nothing is wrong with it
+    rows = [without_seal(row) for row in read_jsonl(own(folder, FILE))[0]]
+    key, text, last = keys.made(folder), b"", ""
+    for row in rows:
+        line, last = sealed_row(encode(row), key, last)
+        text += line
+    write_atomic(own(folder, FILE), text)
+    journal = Journal(folder, replace(key, rows=len(rows)))
+    journal.add("accepted", rows=len(rows))
+    tell(f"the {len(rows)} rows of {folder / FILE} were taken as they stand")
+    return journal
+
+
+def without_seal(row: Document) -> Document:
+    return {name: value for name, value in row.items() if name != SEAL}
+
+
+def _first_key(folder: Path) -> Key:
+    """A loop without a journal begins, unless there was one: rows were made in its folder before."""
+    known = keys.of_folder(folder)
+    most = max((key.rows for key in known), default=0)
+    ran = any(True for _ in (folder / "runs").glob("*"))
+    forged(not (ran and most), f"{folder / FILE} must have the {most} rows that this loop wrote, but it is gone; put it"
+           " back from a backup, or begin another loop with --name")  # fmt: skip
+    return next((key for key in known if key.rows == 0), None) or keys.made(folder)
+
+
+def _same(a: Path, b: Path) -> bool:
+    return a.resolve() == b.resolve()
+
+
+def forged(holds: bool, message: str) -> None:
+    if not holds:
+        raise ForgedError(message)

@@ -18,6 +18,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from relab.base.documents import Document
+from relab.base.enclosed import own
 from relab.base.errors import UserError
 from relab.base.jsonl import encode, read_json, write_atomic
 from relab.base.streams import seed_for
@@ -28,6 +29,7 @@ from relab.lab.loop.plan import Loop, resolved
 from relab.lab.loop.seal import genuine, sealed
 
 FILE = "lock.json"
+SCHEMA = 2  # 1 named files by the folder that they lie in, so that a loop which was moved looked like another
 # Modules that make a number of a run: who plays the episodes, who counts them, who takes the number.
 JUDGES = ("relab.train.rollout", "relab.train.acting", "relab.train.envs.base", "relab.record.evaluations",
           "relab.comparison.outcomes", "relab.lab.loop.judge", "relab.lab.loop.deciding", "relab.lab.loop.seal",
@@ -58,12 +60,18 @@ def hidden_seed(plan: Loop) -> int:
 
 
 def _code(paths: Sequence[Path]) -> dict[str, str]:
-    """Each file by its hash; those of one name and folder together."""
+    """Each file by its hash; those of one name together."""
     parts: dict[str, str] = {}
     for path in paths:
-        name, mine = f"code {path.parent.name}/{path.name}", _file(path)
+        name, mine = f"code {_name(path)}", _file(path)
         parts[name] = _text([parts[name], mine]) if name in parts else mine
     return parts
+
+
+def _name(path: Path) -> str:
+    """Its way from the working folder, which may be moved with all that is in it; elsewhere its folder and its name."""
+    here = Path.cwd()
+    return str(path.relative_to(here)) if path.is_relative_to(here) else f"{path.parent.name}/{path.name}"
 
 
 def files(plan: Loop) -> list[Path]:
@@ -132,11 +140,12 @@ def _text(value: object) -> str:
 # ---- Kept and checked
 
 
-def keep(plan: Loop, folder: Path) -> Document:
-    """What the loop began with: written once, never again."""
-    if not (folder / FILE).is_file():
-        body: Document = {"schema": 1, "evaluator": evaluator(plan)}
-        write_atomic(folder / FILE, encode(sealed(body, hidden_seed(plan)), indent=True))
+def keep(plan: Loop, folder: Path, anew: bool = False) -> Document:
+    """What the loop began with: written once, and never again but for one of an earlier relab, `anew` where asked."""
+    path = own(folder, FILE)
+    if not path.is_file() or (anew and read_json(folder, FILE).get("schema") != SCHEMA):
+        body: Document = {"schema": SCHEMA, "evaluator": evaluator(plan)}
+        write_atomic(path, encode(sealed(body, hidden_seed(plan)), indent=True))
     return read_json(folder, FILE)
 
 
@@ -161,6 +170,12 @@ def changed(plan: Loop, folder: Path) -> list[str]:
 
 
 def check(plan: Loop, folder: Path) -> None:
+    schema = read_json(folder, FILE).get("schema")
+    if schema != SCHEMA:
+        raise TamperedError(
+            f"{folder / FILE} must have schema {SCHEMA}, but has {schema}: another relab began this loop; go on with"
+            " that one, or look through the loop's files and call it with --accept, which locks the evaluator anew"
+        )
     other = changed(plan, folder)
     if other:
         raise TamperedError(

@@ -6,7 +6,6 @@ the policy, the config's own rules, and that it was not tried and refuted before
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,7 +15,7 @@ from relab.advise import tried as answered
 from relab.advise.proposal import Cost, Predicted, Proposal, diff_text, new_values
 from relab.base.documents import Document, Settings
 from relab.base.enclosed import own, subfolder
-from relab.base.errors import UserError
+from relab.base.errors import UserError, refusal
 from relab.base.jsonl import write_atomic
 from relab.config import layers
 from relab.config.base import ConfigError
@@ -90,12 +89,15 @@ class Proposer:
         if path is None or self.seen(path):
             return
         try:
+            kind = dropped.odd(path)
+            policy.refuse(not kind, f"{path} must be a file, but is {kind}; put the file itself there")
             idea = self.from_file(path)
-        except UserError as error:
+        except (UserError, OSError) as error:
+            why = refusal(error) if isinstance(error, OSError) else str(error)
             n = len(self.arms.journal.state.refused) + 1
-            self.arms.journal.add("refused", n=n, source="dropped", file_hash=dropped.digest(path), why=str(error))
+            self.arms.journal.add("refused", n=n, source="dropped", file_hash=dropped.digest(path), why=why)
+            self.arms.tell(f"  refused: {why}")
             self.put_away(path)
-            self.arms.tell(f"  refused: {error}")
             return
         yield idea
 
@@ -115,7 +117,11 @@ class Proposer:
         place, name = (
             ("refused", f"r{no['n']:03d}.yaml") if no else ("proposals", f"{state.trials[-1].name}-dropped.yaml")
         )
-        shutil.move(path, own(subfolder(self.arms.folder, place), name))
+        try:
+            path.rename(own(subfolder(self.arms.folder, place), name))  # never a copy, for which a pipe would be opened
+        except OSError as error:
+            self.arms.tell(f"  {path} cannot be moved into {place}/ ({error.strerror}): it is passed over while it lies"
+                           " there")  # fmt: skip
 
     def from_file(self, path: Path) -> Idea:
         """The idea in a file, checked; UserError where it must not run."""

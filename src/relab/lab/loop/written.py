@@ -189,6 +189,10 @@ def verdict_lines(loop: Looping) -> list[str]:
     lines += [
         f"runs that do not count: {len(state.void)}, the last {row['run']}: {row['why']}" for row in state.void[-1:]
     ]
+    lines += [
+        f"taken as they stood (--accept): the first {row['rows']} rows of the journal, at {row['time']}"
+        for row in state.accepted[-1:]
+    ]
     record = calibration.calibration([foresee.of_row(t.scored["score"]) for t in state.trials if t.scored])
     return [*lines, f"predictions: {record.line}"]
 
