@@ -17,7 +17,8 @@ from relab.formats.read import find
 from relab.report import sections
 from relab.runs import grouping
 from relab.stats import mean_over_seeds
-from relab.web import examining, watching
+from relab.web import examining
+from relab.web.claims import Claims
 from web.conftest import VALUES, Served
 
 HOSTILE = "<img src=x onerror=alert(1)>\"'&{{7*7}}"
@@ -393,7 +394,7 @@ def test_too_many_runs_are_not_gathered_for_questions_about_all(
     served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(examining, "MOST", 3)
-    monkeypatch.setattr(watching, "source_of", lambda *_: pytest.fail("no run is looked for on the disk"))
+    monkeypatch.setattr(Claims, "sources", lambda *_: pytest.fail("no run is looked for on the disk"))
     assert served.get("/today/more").text == ""
     assert "10 runs are too many to be examined here" in served.get("/notebook/more").text
     assert served.act("seen", {}).status_code == 200

@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 import time
 from concurrent.futures import Future
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from relab.base import blame
@@ -22,7 +22,7 @@ from relab.runs.seeds import SeedGroup
 from relab.web import examining
 from relab.web.desk import Desk
 from relab.web.live import Live
-from relab.web.shelf import Shelf, source_of
+from relab.web.shelf import Shelf
 from relab.web.told import Told
 from relab.web.webhook import Webhook
 
@@ -83,10 +83,12 @@ class Watcher:
         self._hurried = True
         self._wake.set()
 
-    def again(self) -> None:
-        """Examine anew, though nothing has changed: what counts as new has."""
-        self._asked_for, self._rest_until = -1, 0.0
-        self._wake.set()
+    def seen(self, at: str) -> None:
+        """What was said last is old from now on; an examination that is under way counts from the look before."""
+        if self.health.document is not None:
+            old = examining.seen(str(self.shelf.root), self.health.document, at)
+            self.health = replace(self.health, document=old)
+            self._asked_for = -1
 
     # ---- The loop
 
@@ -117,7 +119,7 @@ class Watcher:
 
     def _has_grown(self, name: str) -> bool:
         try:
-            stamp = stamp_of(source_of(self.shelf.listed(name), self.shelf.root))
+            stamp = stamp_of(self.shelf.claims.source(self.shelf.listed(name)))
         except (NotFoundError, OSError):
             return False
         before, self._seen.stamps[name] = self._seen.stamps.get(name), stamp
@@ -173,13 +175,7 @@ class Watcher:
 
 def sources(shelf: Shelf, runs: list[ListedRun]) -> list[Source]:
     """What the desk is to read; a run that is gone by now is left out."""
-    made = []
-    for run in runs:
-        try:
-            made.append(source_of(run, shelf.root))
-        except (NotFoundError, OSError):
-            continue
-    return made
+    return shelf.claims.sources(runs)
 
 
 def examinable(shelf: Shelf) -> list[Source]:

@@ -14,7 +14,7 @@ from starlette.responses import HTMLResponse, Response
 
 from relab.base.documents import Document
 from relab.base.enclosed import inside
-from relab.base.errors import UserError
+from relab.base.errors import NotFoundError, UserError
 from relab.base.jsonl import RecordError, read_json
 from relab.base.places import address
 from relab.config.base import require
@@ -159,7 +159,8 @@ def approve(bench: Bench, body: Document) -> str:
     require(isinstance(edits, dict) and all(isinstance(v, str) for v in edits.values()), "`edits` maps keys to texts")
     queue = str(bench.queue) if body.get("queue") is True else None
     wanted = str(body.get("id") or "")
-    answer = bench.desk.ask(advising.approve, str(bench.root), examinable(bench.shelf), wanted, edits, queue)
+    home, runs = str(_made(bench, wanted)["home"]), examinable(bench.shelf)
+    answer = bench.desk.ask(advising.approve, str(bench.root), runs, home, wanted, edits, queue)
     done: advising.Approved = answer.result()
     _decide(bench, Decision(wanted, remembered.APPROVED, done.title, done.text, now()))
 
@@ -175,10 +176,21 @@ def refuse(bench: Bench, body: Document) -> str:
     """A proposal that no longer waits; it can be taken back."""
     wanted = str(body.get("id") or "")[:40]
     require(bool(wanted), "which proposal?")
-    title = bench.desk.ask(advising.title, str(bench.root), examinable(bench.shelf), wanted).result()
+    title = str(_made(bench, wanted)["title"])
     _decide(bench, Decision(wanted, remembered.REJECTED, title, "no longer shown as waiting", now()))
     bench.undo.did(f"rejected {title}", lambda: _forget(bench, wanted))
     return f"rejected: {title}"
+
+
+def _made(bench: Bench, wanted: str) -> Document:
+    """A proposal as a page showed it last; of a page that is older than the server, all are made anew."""
+    advice = bench.said(advising.advice)
+    if advice is None:
+        advice = bench.once(advising.advice, examinable(bench.shelf), *logs_of(bench.root)).result()
+    for one in advice:
+        if wanted and one["id"] == wanted:
+            return one
+    raise NotFoundError(advising.GONE)
 
 
 def _forget(bench: Bench, wanted: str) -> None:
