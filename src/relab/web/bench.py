@@ -102,5 +102,5 @@ def frame(request: Request) -> dict[str, Any]:
     bench = of(request)
     return {"token": bench.token, "root": bench.root.name or str(bench.root), "root_path": str(bench.root),
             "here": request.url.path,
-            "watching": bench.watcher.health, "progress": bench.shelf.progress,
+            "watching": bench.watcher.health, "version": bench.watcher.version, "progress": bench.shelf.progress,
             "colours": " ".join(render.svg_scale.COLOURS)}  # fmt: skip

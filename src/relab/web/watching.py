@@ -63,7 +63,7 @@ class Watcher:
         self.health = Health()
         self._seen = Seen()
         self._stop, self._due, self._wake = threading.Event(), 0.0, threading.Event()
-        self._hurried, self._version = False, 0  # which grows when a run has changed
+        self._hurried, self.version = False, 0  # which grows when a run has changed
         self._examining: Future[Any] | None = None
         self._rest_until, self._asked_for = 0.0, -1
         self._told = Told()
@@ -131,9 +131,9 @@ class Watcher:
         before, self._seen.rows = self._seen.rows, now
         changed = [name for name in now if before.get(name) != now[name]]
         gone = [name for name in before if name not in now]
-        self._version += bool(changed or gone)
+        self.version += bool(changed or gone)
         if changed or gone:  # the first runs of an empty folder as well: its pages wait for them
-            self.live.say("runs", {"changed": changed[:200], "gone": gone[:200], "runs": len(now)})
+            self.live.say("runs", {"changed": changed[:200], "gone": gone[:200], "runs": len(now), "version": self.version})
 
     # ---- Findings
 
@@ -143,9 +143,9 @@ class Watcher:
                 self._take(self._examining)
                 self._examining = None
             return
-        if self._version == self._asked_for or time.monotonic() < self._rest_until:
+        if self.version == self._asked_for or time.monotonic() < self._rest_until:
             return
-        self._asked_for = self._version
+        self._asked_for = self.version
         self._ask(self.shelf.every())
 
     def _ask(self, groups: list[SeedGroup]) -> None:
@@ -157,6 +157,7 @@ class Watcher:
             self.live.say("findings", {"version": version, "new": []})
             return
         self._examining = self.desk.ask(examining.examined, str(self.shelf.root), sources(self.shelf, runs))
+        self._examining.add_done_callback(lambda _: self._wake.set())
 
     def _take(self, answer: Future[Any]) -> None:
         self._rest_until = time.monotonic() + REST_S

@@ -42,7 +42,6 @@
 
   let late = null;
   const again = () => { clearTimeout(late); late = setTimeout(async () => {
-    if ($("main > .empty")) return location.reload();  // the first runs have come
     const answer = await fetch(location.href), fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
     for (const selector of ["#ended", "#findings", ".title.day .answer"]) {
       const now = $(selector), next = $(selector, fresh);
@@ -50,7 +49,7 @@
     }
   }, 500); };
   relab.listen();
-  relab.on("runs", again);
+  relab.on("runs", () => $("main > .empty") ? location.reload() : again());  // the first runs have come
   relab.on("findings", again);
   relab.on("findings", () => typed() || load(true));  // a proposal follows from findings
 })();
