@@ -133,7 +133,8 @@ class Watcher:
         gone = [name for name in before if name not in now]
         self.version += bool(changed or gone)
         if changed or gone:  # the first runs of an empty folder as well: its pages wait for them
-            self.live.say("runs", {"changed": changed[:200], "gone": gone[:200], "runs": len(now), "version": self.version})
+            news = {"changed": changed[:200], "gone": gone[:200], "runs": len(now), "version": self.version}
+            self.live.say("runs", news)
 
     # ---- Findings
 
