@@ -60,8 +60,9 @@ def serve(
         from relab.web.app import made
 
         app = made(root, token, host, server.getsockname()[1], names, webhook, desk)
-        config = uvicorn.Config(app, log_level="error", access_log=False, server_header=False, timeout_keep_alive=20,
-                                limit_concurrency=256, timeout_graceful_shutdown=2, ws="none", lifespan="on")  # fmt: skip
+        config = uvicorn.Config(app, log_level="error", access_log=False, server_header=False,
+                                limit_concurrency=256, timeout_graceful_shutdown=2, timeout_keep_alive=20,
+                                ws="none", lifespan="on")  # fmt: skip
         uvicorn.Server(config).run(sockets=[server])
 
 
