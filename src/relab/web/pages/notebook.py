@@ -23,7 +23,7 @@ from relab.notebook.log import Logged
 from relab.notebook.search import Hit, search
 from relab.record.run_folder import now
 from relab.runs import moves
-from relab.web import advising, prose, remembered, render
+from relab.web import advising, loops, prose, remembered, render
 from relab.web import bench as benches
 from relab.web.bench import Bench
 from relab.web.query import split
@@ -32,6 +32,7 @@ from relab.web.watching import examinable
 
 SHOWN = 50
 MOST_COMPARED = 40  # groups of an experiment that a link names
+LONGEST = 2000  # characters of a rationale
 DECIDED = 20  # proposals whose fate is told
 STATES = {"yes": "yes", "no": "no", "cannot tell yet": "open"}
 
@@ -141,11 +142,20 @@ async def more(request: Request) -> Response:
     files = [Path(each) for each in logs]
     advice = await asyncio.wrap_future(bench.once(advising.advice, made, *files)) if made else []
     stale = await asyncio.wrap_future(bench.desk.ask(advising.stale, str(bench.root), logs)) if logs else []
+    folders = loops.homes(run for group in bench.shelf.every() for run in group.runs)
+    told = await asyncio.wrap_future(bench.desk.ask(loops.told, str(bench.root), folders)) if folders else []
     waiting = [each for each in advice if each["id"] not in decided]
     last = [*reversed(decided.values())][:DECIDED]
     return HTMLResponse(
         render.page(
-            "notebook_more.html", proposals=waiting, many=many, decided=last, stale=stale, logs=logs, root=bench.root
+            "notebook_more.html",
+            proposals=waiting,
+            many=many,
+            decided=last,
+            stale=stale,
+            logs=logs,
+            root=bench.root,
+            loops=told,
         )
     )
 
@@ -180,6 +190,35 @@ def refuse(bench: Bench, body: Document) -> str:
     _decide(bench, Decision(wanted, remembered.REJECTED, title, "no longer shown as waiting", now()))
     bench.undo.did(f"rejected {title}", lambda: _forget(bench, wanted))
     return f"rejected: {title}"
+
+
+def drop(bench: Bench, body: Document) -> str:
+    """A change for a loop to take, where it would run it."""
+    values = body.get("values") or {}
+    require(
+        isinstance(values, dict) and all(isinstance(v, str) for v in values.values()), "`values` maps keys to texts"
+    )
+    rationale = str(body.get("rationale") or "")[:LONGEST]
+    return _changed(bench, bench.desk.ask(loops.drop, str(bench.root), _loop(bench, body), values, rationale).result())
+
+
+def withdraw(bench: Bench, body: Document) -> str:
+    """What waits for a loop no longer does."""
+    return _changed(bench, bench.desk.ask(loops.withdraw, str(bench.root), _loop(bench, body)).result())
+
+
+def _loop(bench: Bench, body: Document) -> Path:
+    """The loop of this name, from the list of those that are there."""
+    wanted = str(body.get("loop") or "")
+    for home in loops.homes(run for group in bench.shelf.every() for run in group.runs):
+        if home.relative_to(bench.shelf.root).as_posix() == wanted:
+            return home
+    raise NotFoundError("there is no such loop here any more")
+
+
+def _changed(bench: Bench, done: loops.Dropped) -> str:
+    bench.undo.did(done.text, lambda: loops.take_back(done))
+    return done.text
 
 
 def _made(bench: Bench, wanted: str) -> Document:

@@ -25,8 +25,9 @@
     const buttons = $$("button", form), id = form.dataset.id;
     for (const each of buttons) each.disabled = true;
     $(".problem", form)?.remove();
+    const loop = form.dataset.loop, values = loop ? Object.fromEntries($$("input[data-was]", form).map((input) => [input.name, input.value])) : {};
     try {
-      await (what === "refuse" ? relab.act("refuse", { id }, true) : relab.act("approve", { id, edits, queue: what === "queue" }, true));
+      await (loop ? relab.act(what, { loop, values, rationale: form.elements["why?"].value }, true) : what === "refuse" ? relab.act("refuse", { id }, true) : relab.act("approve", { id, edits, queue: what === "queue" }, true));
     } catch (error) { refused(form, error.message); }
     for (const each of buttons) each.disabled = false;
   });
