@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from lab.loop.loops import prepare, write
-from shelves import tree
 from relab.advise.proposal import FILE
 from relab.config import layers
 from relab.lab import loop
+from shelves import tree
 from web.conftest import Served
 
 NAME = "loops/l"

@@ -58,6 +58,12 @@ class Desk:
                     worker.kill()
 
 
+def named(question: str, *about: Any) -> Any:
+    """Ask a function by its name, module:function: one of a wing that trains, which pages do not import."""
+    module, _, name = question.partition(":")
+    return getattr(importlib.import_module(module), name)(*about)
+
+
 def _begin(makes_way: float) -> None:
     """Ctrl-C is for the server, which ends this process; and others come first where the cores are few."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)

@@ -26,6 +26,7 @@ from relab.runs import moves
 from relab.web import advising, loops, prose, remembered, render
 from relab.web import bench as benches
 from relab.web.bench import Bench
+from relab.web.desk import named
 from relab.web.query import split
 from relab.web.remembered import Decision
 from relab.web.watching import examinable
@@ -143,7 +144,7 @@ async def more(request: Request) -> Response:
     advice = await asyncio.wrap_future(bench.once(advising.advice, made, *files)) if made else []
     stale = await asyncio.wrap_future(bench.desk.ask(advising.stale, str(bench.root), logs)) if logs else []
     folders = loops.homes(run for group in bench.shelf.every() for run in group.runs)
-    told = await asyncio.wrap_future(bench.desk.ask(loops.told, str(bench.root), folders)) if folders else []
+    told = await asyncio.wrap_future(bench.desk.ask(named, loops.TOLD, str(bench.root), folders)) if folders else []
     waiting = [each for each in advice if each["id"] not in decided]
     last = [*reversed(decided.values())][:DECIDED]
     return HTMLResponse(
@@ -199,12 +200,14 @@ def drop(bench: Bench, body: Document) -> str:
         isinstance(values, dict) and all(isinstance(v, str) for v in values.values()), "`values` maps keys to texts"
     )
     rationale = str(body.get("rationale") or "")[:LONGEST]
-    return _changed(bench, bench.desk.ask(loops.drop, str(bench.root), _loop(bench, body), values, rationale).result())
+    return _changed(
+        bench, bench.desk.ask(named, loops.DROP, str(bench.root), _loop(bench, body), values, rationale).result()
+    )
 
 
 def withdraw(bench: Bench, body: Document) -> str:
     """What waits for a loop no longer does."""
-    return _changed(bench, bench.desk.ask(loops.withdraw, str(bench.root), _loop(bench, body)).result())
+    return _changed(bench, bench.desk.ask(named, loops.WITHDRAW, str(bench.root), _loop(bench, body)).result())
 
 
 def _loop(bench: Bench, body: Document) -> Path:
@@ -216,9 +219,9 @@ def _loop(bench: Bench, body: Document) -> Path:
     raise NotFoundError("there is no such loop here any more")
 
 
-def _changed(bench: Bench, done: loops.Dropped) -> str:
-    bench.undo.did(done.text, lambda: loops.take_back(done))
-    return done.text
+def _changed(bench: Bench, done: Document) -> str:
+    bench.undo.did(str(done["text"]), lambda: loops.take_back(done))
+    return str(done["text"])
 
 
 def _made(bench: Bench, wanted: str) -> Document:
