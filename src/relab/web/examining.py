@@ -21,6 +21,7 @@ from relab.health.examine import Report, examine_loaded
 from relab.health.rule import Finding
 from relab.record.run_folder import now
 from relab.report import render, words
+from relab.web import remembered
 
 _kept: dict[tuple[str, str], tuple[Stamp, Loaded | str]] = {}
 MOST = 400  # runs that are examined together
@@ -28,9 +29,11 @@ KEPT_BYTES = 1 << 28
 
 
 def examined(root: str, sources: Sequence[Source]) -> Document:
-    """Findings in order of importance, what is new since the last look at the folder, and what was not read."""
+    """Findings in order of importance, what is new since somebody called all seen, and what was not read."""
     report = _report(root, sources)
-    looked = memory.news(report, memory.recall(root))
+    last = remembered.read(Path(root))  # of the dashboard: `relab examine` in a terminal is another look
+    before = memory.Look(last.at, last.look["findings"], last.look["runs"]) if last.look else None
+    looked = memory.news(report, before)
     fresh = {id(finding) for finding in looked.findings} if looked.since else set()
     gone = [{"run": run, "slug": slug} for run, slug in looked.gone]
     return {

@@ -78,7 +78,7 @@ def page(request: Request) -> Response:
     return benches.html(
         request, "today.html", runs=len(runs), running=going(groups), ended=ended[:SHOWN],
         more=max(len(ended) - SHOWN, 0), counts=counted(ended), since=since, seen=remembered.read(bench.root).at,
-        findings=new, shown=len(new), every=len(every),
+        findings=new, marked=marked, shown=len(new), every=len(every),
         questions=questions(bench.root, runs), machine=machine.look(bench.root, bench.queue),
     )  # fmt: skip
 
@@ -184,6 +184,8 @@ def mark_seen(bench: Bench, body: Document) -> str:
     seen = remembered.read(bench.root)
     seen.at = now()
     seen.apart = [key_of(pair) for pair in bench.said(advising.apart) or ()] or seen.apart
+    if bench.watcher.health.document is not None:
+        seen.look = {key: bench.watcher.health.document["look"][key] for key in ("findings", "runs")}
     bench.watcher.seen(seen.at)
     remembered.write(bench.root, seen)
     return "what is shown counts as seen"
