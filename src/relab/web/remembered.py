@@ -63,8 +63,9 @@ def read(root: Path) -> Seen:
 
 def _look(body: Document) -> Document:
     look = body.get("look")
-    whole = isinstance(look, dict) and all(isinstance(look.get(key), dict) for key in ("findings", "runs"))
-    return look if whole else {}
+    if not isinstance(look, dict):
+        return {}
+    return look if all(isinstance(look.get(key), dict) for key in ("findings", "runs")) else {}
 
 
 def write(root: Path, seen: Seen) -> None:
