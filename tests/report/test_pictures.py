@@ -13,7 +13,7 @@ import pytest
 from relab import cli
 from relab.comparison import build
 from relab.comparison.task import Options
-from relab.report import content, pictures, render, sections, svg_pictures
+from relab.report import comparison_page, content, pictures, render, sections, svg_pictures
 from relab.runs import grouping
 from report.made import write_run
 
@@ -30,7 +30,7 @@ def write_arms(folder, seeds=5):
 
 def drawn(folder):
     runs = [run for group in grouping.load(folder) for run in group.runs]
-    return pictures.pictures(build.compare(runs, Options()))
+    return comparison_page.figures(build.compare(runs, Options()))
 
 
 def test_they_hold_the_numbers_of_the_comparison(tmp_path):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
 import shutil
 from collections.abc import Callable
 from html import unescape
@@ -17,7 +19,7 @@ from relab.comparison.task import Options
 from relab.config import layers
 from relab.record.run_folder import now
 from relab.runs import grouping
-from relab.web import desk, prose, remembered
+from relab.web import desk, examining, prose, remembered
 from relab.web.following import follow
 from shelves import set_meta, tree
 from web.conftest import VALUES, Served
@@ -142,6 +144,30 @@ def test_today_shows_what_ended_and_seen_makes_it_old(served: Served) -> None:
     assert f'href="/group/{served.key("wide")}"' not in text
     assert "Nothing ended" in text
     assert remembered.read(served.root).apart
+
+
+def test_a_look_in_a_terminal_is_not_one_at_the_page(tmp_path: Path, shelf_of: Callable[..., Served]) -> None:
+    """After a plain `relab examine` of a folder, Today said that there was no new finding, and showed none."""
+    from relab import cli
+    from relab.web.watching import Health, examinable
+
+    shutil.copytree(histories() / "faulty" / "diverged", tmp_path / "runs" / "diverged")
+    assert cli.main(["examine", str(tmp_path)]) == 0
+    served = shelf_of()
+    every = examinable(served.bench.shelf)
+
+    def findings() -> str:
+        document = examining.examined(str(served.root), every)
+        served.bench.watcher.health = Health(document, "done", "", 1)
+        return served.get("/today").text
+
+    assert 'id="f0"' in findings()
+    assert "New findings" not in findings()
+    assert served.act("seen", {}).status_code == 200
+    assert 'id="f0"' not in served.get("/today").text, "at once"
+    assert "No new finding" in findings()
+    assert cli.main(["examine", str(tmp_path)]) == 0
+    assert "No new finding" in findings()
 
 
 def test_a_question_that_waits_is_shown_with_its_cost(tmp_path: Path, shelf_of: Callable[..., Served]) -> None:
@@ -358,7 +384,6 @@ def test_a_proposal_that_nobody_made_is_not_decided(sick: Served) -> None:
 
 
 def test_the_desk_answers_from_a_process_of_its_own_and_outlives_a_death() -> None:
-    import os
     from concurrent.futures.process import BrokenProcessPool
 
     made = desk.Desk()
@@ -369,6 +394,19 @@ def test_the_desk_answers_from_a_process_of_its_own_and_outlives_a_death() -> No
         assert made.ask(abs, -5).result() == 5
     finally:
         made.close()
+
+
+def test_the_desk_makes_way_for_others_once_the_first_answers_were_given(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever opens the page waits for them; with three processes on each core it took three times as long."""
+    own = os.getpriority(os.PRIO_PROCESS, 0)
+    with contextlib.closing(desk.Desk()) as made:
+        made.warm()
+        assert made.ask(os.getpriority, os.PRIO_PROCESS, 0).result() == own
+    monkeypatch.setattr(desk, "FIRST_S", 0.0)
+    with contextlib.closing(desk.Desk()) as later:
+        later.warm()
+        asked = (later.ask(os.getpriority, os.PRIO_PROCESS, 0).result() for _ in range(2000))
+        assert any(each == own + 5 for each in asked)
 
 
 def test_watch_tells_rows_evaluations_events_and_findings_until_the_run_ends(tmp_path: Path) -> None:

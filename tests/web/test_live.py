@@ -78,7 +78,7 @@ def test_the_first_run_of_an_empty_folder_is_said(tmp_path: Path, shelf_of: Call
     made_up.run(tmp_path / "fresh-s0", 5.0, seed=0)
     served.bench.shelf.refresh()
     watcher.look_at_runs()
-    assert heard.said == [("runs", {"changed": ["fresh-s0"], "gone": [], "runs": 1})]
+    assert heard.said == [("runs", {"changed": ["fresh-s0"], "gone": [], "runs": 1, "version": 1})]
 
 
 def test_findings_are_those_of_examine_and_new_ones_are_said_once(served: Served) -> None:
@@ -178,6 +178,32 @@ def test_a_page_hears_of_findings_that_came_before_it_listened(served: Served) -
     text = asyncio.run(first())
     assert b"event: findings" in text
     assert b'"version":7' in text
+
+
+def test_a_page_hears_of_runs_that_came_before_it_listened(served: Served) -> None:
+    """Made while the folder was read, listening only afterwards: it stayed empty until the findings came."""
+    assert 'data-runs="0"' in served.get("/today").text
+    served.bench.watcher.look_at_runs()
+    assert 'data-runs="1"' in served.get("/today").text
+
+    async def first() -> bytes:
+        request = Request({"type": "http", "query_string": b"", "headers": [], "app": served.app.app})  # type: ignore[attr-defined]
+        answer = await api.stream(request)
+        parts = [part async for part in _some(answer.body_iterator, 2)]  # type: ignore[attr-defined]
+        return b"".join(parts)
+
+    text = asyncio.run(first())
+    assert b"event: runs" in text
+    assert b'"version":1' in text
+
+
+def test_what_examine_said_is_taken_at_once(served: Served) -> None:
+    """Not at the next look, a second later."""
+    watcher = served.bench.watcher
+    watcher.desk = served.bench.desk
+    watcher._wake.clear()
+    watcher._ask(served.bench.shelf.every())
+    assert watcher._wake.is_set()
 
 
 async def _some(parts: Any, many: int) -> Any:

@@ -17,7 +17,8 @@ from relab.formats.read import find
 from relab.report import sections
 from relab.runs import grouping
 from relab.stats import mean_over_seeds
-from relab.web import examining, watching
+from relab.web import examining
+from relab.web.claims import Claims
 from web.conftest import VALUES, Served
 
 HOSTILE = "<img src=x onerror=alert(1)>\"'&{{7*7}}"
@@ -216,6 +217,21 @@ def test_a_config_has_one_colour_on_every_page_and_in_the_report(
     assert {group.runs[0].name: group.place for group in shelf_of().bench.shelf.every()} == report
 
 
+def test_report_figure_and_dashboard_have_one_colour_for_a_config(served: Served) -> None:
+    """The figure took the reference first: two configs were coloured the other way round than in the report."""
+    from relab.comparison import build
+    from relab.comparison.task import Options
+    from relab.report import comparison_page
+
+    runs = grouping.load(served.root)
+    result = build.compare([run for group in runs for run in group.runs], Options())
+    (section, *_) = comparison_page.sections(result, runs)
+    page = {row.label: row.place for drawn in section.figures for row in drawn.rows}
+    figure = {row.label: row.place for drawn in comparison_page.figures(result) for row in drawn.rows}
+    assert result.tasks[0].arms[0].label != min(figure), "the reference is not the first by name"
+    assert figure == page == {group.label: group.place for group in served.bench.shelf.every()}
+
+
 def test_no_control_character_of_a_name_reaches_a_page_or_an_export(
     tmp_path: Path, shelf_of: Callable[..., Served]
 ) -> None:
@@ -393,7 +409,7 @@ def test_too_many_runs_are_not_gathered_for_questions_about_all(
     served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(examining, "MOST", 3)
-    monkeypatch.setattr(watching, "source_of", lambda *_: pytest.fail("no run is looked for on the disk"))
+    monkeypatch.setattr(Claims, "sources", lambda *_: pytest.fail("no run is looked for on the disk"))
     assert served.get("/today/more").text == ""
     assert "10 runs are too many to be examined here" in served.get("/notebook/more").text
     assert served.act("seen", {}).status_code == 200

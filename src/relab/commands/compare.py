@@ -129,9 +129,9 @@ def output(args: Compare, paths: Sequence[Path]) -> str:
 
 def figures(args: Compare, comparison: Result) -> str:
     """Write them, and say where they are."""
-    from relab.report import paper, pictures
+    from relab.report import comparison_page, paper
 
-    drawn = pictures.pictures(comparison)
+    drawn = comparison_page.figures(comparison)
     require(bool(drawn), "there is nothing to draw: no two configs that may be compared")
     assert args.figure is not None
     return "".join(f"  {path}\n" for path in paper.save(drawn, args.out, "compare", args.figure))

@@ -42,6 +42,7 @@ class Result:
     notes: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)  # what must be read before the numbers
     copies: list[tuple[Run, Run]] = field(default_factory=list)  # a run that was compared, and the one that was read
+    read: Sequence[Run] = ()  # all of them, as they were given
     unread: list[str] = field(default_factory=list)  # runs, files and folders that were passed over, with the reason
 
 
@@ -58,6 +59,7 @@ def compare(
     _check_metric(groups, options.metric)
     plans, notes = _questions(options, plans)
     result = Result([], [], len(runs), notes=[*notes, *moved], warnings=twins.told_apart(groups, options.by))
+    result.read = read
     result.copies = [(new, old) for new, old in zip(runs, read) if new is not old]
     if not options.declare and options.by is None and _only_paths(groups, origins):
         result.notes.append("no setting tells the paths apart, so each path is a variant; --by settings takes them for"

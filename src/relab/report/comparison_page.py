@@ -9,8 +9,8 @@ from relab.comparison.build import Result
 from relab.report import words
 from relab.report.first import colour_places
 from relab.report.parts import Section, Table, section, table
-from relab.report.pictures import of_task, over_tasks
-from relab.runs.grouping import Group
+from relab.report.pictures import Picture, of_task, over_tasks
+from relab.runs.grouping import Group, grouped
 from relab.runs.naming import task_names
 
 SENTENCES = 2  # on the first screen
@@ -20,9 +20,7 @@ SAID_ELSEWHERE = ("declared", "differ:", "differ, in this order:")  # by the cap
 def sections(result: Result, groups: Sequence[Group] = ()) -> list[Section]:
     """As report.sections takes them, in the colours of the groups; empty where nothing can be compared."""
     parts = []
-    colours = colour_places(groups)
-    places = {id(run): colours[id(group)] for group in groups for run in group.runs}
-    places |= {id(copy): places[id(run)] for copy, run in result.copies if id(run) in places}
+    places = places_of(result, groups)
     for task in result.tasks:
         head, rows = _without_empty(*tables.cells(task))
         whole = render.joined(render.details(task))
@@ -35,6 +33,25 @@ def sections(result: Result, groups: Sequence[Group] = ()) -> list[Section]:
         compared = table(_named(head, names), [_named(row, names) for row in rows], _named([caption], names)[0])
         parts.append(section("Comparison", _named(lines, names), [compared], figures=drawn))
     return [*parts, *_over_tasks(result, parts)]
+
+
+def places_of(result: Result, groups: Sequence[Group]) -> dict[int, int]:
+    """The colours of the groups on a page, by the identity of their runs as they were compared."""
+    colours = colour_places(groups)
+    places = {id(run): colours[id(group)] for group in groups for run in group.runs}
+    return places | {id(copy): places[id(run)] for copy, run in result.copies if id(run) in places}
+
+
+def figures(result: Result) -> list[Picture]:
+    """The pictures alone, in the colours that the same runs have on a page; variants that are not its groups (of a
+    folder each, of a key) and would share one have a colour each."""
+    places = places_of(result, grouped(result.read))
+    drawn: list[Picture] = []
+    for task in result.tasks:
+        mine = {places.get(id(arm.runs[0])) for arm in task.arms}
+        drawn += of_task(task, places if len(mine) == len(task.arms) else {})
+    known = {row.label: row.place for picture in drawn for row in picture.rows}
+    return [*drawn, *([over_tasks(result.profile, known)] if len(result.profile) > 1 else [])]
 
 
 def standing_of(result: Result) -> tuple[str, str]:

@@ -11,7 +11,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
-from relab.comparison.build import Result
 from relab.comparison.numbers import LEAST
 from relab.comparison.profile import Standing
 from relab.comparison.render import has_interval
@@ -80,14 +79,6 @@ class Profile(Rows[Trace]):
 
 
 Picture = Intervals | Profile
-
-
-def pictures(result: Result, places: Mapping[int, int] | None = None) -> list[Picture]:
-    """Of all tasks, then of all together; `places` are those of the runs' groups on the page, by the run's identity."""
-    drawn: list[Picture] = []
-    for task in result.tasks:
-        drawn += of_task(task, places or {})
-    return [*drawn, *([over_tasks(result.profile)] if len(result.profile) > 1 else [])]
 
 
 def of_task(task: Task, places: Mapping[int, int]) -> list[Picture]:

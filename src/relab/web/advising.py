@@ -38,16 +38,19 @@ from relab.runs import grouping, moves
 from relab.runs.naming import shown
 from relab.web.examining import loaded
 
+GONE = "this proposal is no longer made: the runs have changed; load the page again"
 MOST = 30  # experiments that are asked for what comes next
 
 
 def advice(root: str, sources: Sequence[Source]) -> list[Document]:
     """One proposal for each experiment and one for the runs outside of any; without one, why there is none."""
     every = []
+    earlier = _Earlier(root)
     for home, some in _homes(root, sources).items():
-        proposal, _ = _propose(home, root, some)
+        proposal, _ = _propose(home, root, some, earlier)
         body = proposal.to_dict() | {"home": str(home), "text": render.text(proposal)}
         body["id"] = id_of(proposal) if isinstance(proposal, Proposal) else ""
+        body["title"] = _title(proposal) if isinstance(proposal, Proposal) else ""
         body["predicted_text"] = (
             names.in_text(render.predicted(proposal.predicted)) if isinstance(proposal, Proposal) else ""
         )
@@ -63,14 +66,24 @@ def _homes(root: str, sources: Sequence[Source]) -> dict[Path, list[Source]]:
     return dict([*homes.items()][:MOST])
 
 
-def _propose(home: Path, root: str, sources: Sequence[Source]) -> tuple[Proposal | proposals_.Nothing, Report]:
+def _propose(
+    home: Path, root: str, sources: Sequence[Source], earlier: _Earlier
+) -> tuple[Proposal | proposals_.Nothing, Report]:
     report = examine_loaded(loaded(root, sources), home)
-    return propose(report, home, _earlier(home, root)), report
+    return propose(report, home, earlier.of(home)), report
 
 
-def _earlier(home: Path, root: str) -> list[Tried]:
-    logs = [path for path in (Path(root) / "LOG.md", home.parent / "LOG.md") if path.is_file()]
-    return log.earlier(home.parent, logs or [Path(root) / "LOG.md"])
+class _Earlier:
+    """What was tried before, read once for all experiments that lie beside each other."""
+
+    def __init__(self, root: str):
+        self.root, self.known = Path(root), dict[Path, list[Tried]]()
+
+    def of(self, home: Path) -> list[Tried]:
+        if home.parent not in self.known:
+            logs = [path for path in (self.root / "LOG.md", home.parent / "LOG.md") if path.is_file()]
+            self.known[home.parent] = log.earlier(home.parent, logs or [self.root / "LOG.md"])
+        return self.known[home.parent]
 
 
 def id_of(proposal: Proposal) -> str:
@@ -86,11 +99,6 @@ def _settings_of(proposal: Proposal) -> object:
         return {key: value for key, value in flatten(layers.record_layer(parent).values).items() if key != "seed"}
     except (ConfigError, RecordError, OSError):  # of another tool: what its name says without the seed
         return [str(folder.parent), seedless(proposal.parent)]
-
-
-def title(root: str, sources: Sequence[Source], wanted: str) -> str:
-    """A proposal in a line: its parent and what it changes."""
-    return _title(_find(root, sources, wanted)[0])
 
 
 def _title(proposal: Proposal) -> str:
@@ -110,13 +118,17 @@ class Approved:
     queued: str = ""  # id of the queue's entry
 
 
-def approve(root: str, sources: Sequence[Source], wanted: str, edits: Mapping[str, str], queue: str | None) -> Approved:
-    """Write the proposal, with other values where somebody edited it; with `queue`, also put its run in the line."""
-    proposal, report, home = _find(root, sources, wanted)
-    require(proposal.runs_here, "another tool's run is changed in its own program; relab does not start it")
+def approve(
+    root: str, sources: Sequence[Source], home: str, wanted: str, edits: Mapping[str, str], queue: str | None
+) -> Approved:
+    """Write the proposal of the runs at home, with other values where somebody edited it; with `queue`, also put its
+    run in the line."""
+    earlier = _Earlier(root)
+    proposal, report = _find(root, sources, Path(home), wanted, earlier)
+    require(proposal.runs_here, _elsewhere(proposal))
     values = new_values(proposal, edits)
     if values:
-        proposal = with_values(proposal, values, report, home, _earlier(home, root))
+        proposal = with_values(proposal, values, report, Path(home), earlier.of(Path(home)))
     folder, top = Path(proposal.folder).resolve(), Path(root).resolve()
     require(folder.is_relative_to(top), f"{folder} lies outside of the folder that is served")
     command = f"relab train {address(folder / proposals_.FILE)}{_rest(proposal)}"
@@ -131,6 +143,13 @@ def approve(root: str, sources: Sequence[Source], wanted: str, edits: Mapping[st
     ]
     sentence.append(f"queued as {item[:8]}; relab queue work{_of(queue)} runs it" if item else f"{command} runs it")
     return Approved(_title(proposal), "; ".join(sentence), path, before, limits.read_bytes(path, limits.TEXT), item)
+
+
+def _elsewhere(proposal: Proposal) -> str:
+    """Why a proposal cannot be approved here, and what to do."""
+    if "seeds" in proposal.diff:
+        return f"more seeds of an experiment are asked for in its file: {proposal.command}"
+    return "another tool's run is changed in its own program; relab does not start it"
 
 
 def _of(queue: str | None) -> str:
@@ -160,12 +179,14 @@ def take_back(approved: Approved, queue: str) -> None:
         write_atomic(approved.path, approved.before)
 
 
-def _find(root: str, sources: Sequence[Source], wanted: str) -> tuple[Proposal, Report, Path]:
-    for home, some in _homes(root, sources).items():
-        proposal, report = _propose(home, root, some)
+def _find(root: str, sources: Sequence[Source], home: Path, wanted: str, earlier: _Earlier) -> tuple[Proposal, Report]:
+    """The proposal as it is made now, of the runs at home alone: the others have proposals of their own."""
+    some = _homes(root, sources).get(home)
+    if some:
+        proposal, report = _propose(home, root, some, earlier)
         if isinstance(proposal, Proposal) and id_of(proposal) == wanted:
-            return proposal, report, home
-    raise NotFoundError("this proposal is no longer made: the runs have changed; load the page again")
+            return proposal, report
+    raise NotFoundError(GONE)
 
 
 def new_values(proposal: Proposal, edits: Mapping[str, str]) -> dict[str, object]:

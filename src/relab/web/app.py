@@ -19,6 +19,7 @@ from relab.base.errors import NotFoundError, UserError
 from relab.web import bench as benches
 from relab.web import films, render
 from relab.web.bench import Bench
+from relab.web.desk import Desk
 from relab.web.guard import Guard
 from relab.web.pages import actions, api, compare, group, notebook, runs, today
 from relab.web.shelf import Shelf
@@ -34,9 +35,11 @@ def made(
     port: int = 0,
     names: Iterable[str] = (),
     webhook: str | None = None,
+    desk: Desk | None = None,
 ) -> ASGIApp:
     """The whole application for one folder; what it starts it ends with the server."""
-    bench = Bench(root, token, Shelf(root), root / "queue", Webhook(webhook) if webhook else None)
+    bench = Bench(root, token, Shelf(root), root / "queue", Webhook(webhook) if webhook else None,
+                  desk=desk or Desk())  # fmt: skip
 
     @contextlib.asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:

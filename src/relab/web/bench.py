@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from threading import Lock
 from typing import Any
@@ -39,6 +40,7 @@ class Bench:
     undo: Undo = field(default_factory=Undo)
     watcher: Watcher = field(init=False)
     _answers: dict[str, tuple[Any, Future[Any]]] = field(default_factory=dict)
+    _said: dict[str, Any] = field(default_factory=dict)
     _lock: Lock = field(default_factory=Lock)
 
     def __post_init__(self) -> None:
@@ -47,11 +49,25 @@ class Bench:
     def once(self, question: Callable[..., Any], sources: Sequence[Source], *files: Path) -> Future[Any]:
         """What the desk says about these runs; asked again only when a file of theirs, or one of these, has changed."""
         stamp = (tuple(stamp_of(source) for source in sources), tuple(map(_time, files)))
+        asked: Future[Any] | None = None
         with self._lock:
             known = self._answers.get(question.__name__)
             if known is None or known[0] != stamp or (known[1].done() and known[1].exception() is not None):
                 known = self._answers[question.__name__] = stamp, self.desk.ask(question, str(self.root), sources)
+                asked = known[1]
+        if asked is not None:  # outside of the lock: an answer may be there already
+            asked.add_done_callback(partial(self._keep, question.__name__))
         return known[1]
+
+    def said(self, question: Callable[..., Any]) -> Any:
+        """The last answer that was given to it; None before the first. Nobody waits for it."""
+        with self._lock:
+            return self._said.get(question.__name__)
+
+    def _keep(self, question: str, answer: Future[Any]) -> None:
+        if not answer.cancelled() and answer.exception() is None:
+            with self._lock:
+                self._said[question] = answer.result()
 
     def close(self) -> None:
         self.live.end()
@@ -86,5 +102,5 @@ def frame(request: Request) -> dict[str, Any]:
     bench = of(request)
     return {"token": bench.token, "root": bench.root.name or str(bench.root), "root_path": str(bench.root),
             "here": request.url.path,
-            "watching": bench.watcher.health, "progress": bench.shelf.progress,
+            "watching": bench.watcher.health, "version": bench.watcher.version, "progress": bench.shelf.progress,
             "colours": " ".join(render.svg_scale.COLOURS)}  # fmt: skip

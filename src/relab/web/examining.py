@@ -13,7 +13,7 @@ from relab.base import masks
 from relab.base.documents import Document
 from relab.formats.read import find
 from relab.formats.read.find import Loaded, LoadedRuns
-from relab.formats.read.hints import of_folder
+from relab.formats.read.hints import Hints, of_folder
 from relab.formats.read.source import Source
 from relab.formats.read.stamps import Stamp, stamp_of
 from relab.health import memory
@@ -21,16 +21,19 @@ from relab.health.examine import Report, examine_loaded
 from relab.health.rule import Finding
 from relab.record.run_folder import now
 from relab.report import render, words
+from relab.web import remembered
 
-_kept: dict[tuple[str, str], tuple[Stamp, Loaded]] = {}
+_kept: dict[tuple[str, str], tuple[Stamp, Loaded | str]] = {}
 MOST = 400  # runs that are examined together
 KEPT_BYTES = 1 << 28
 
 
 def examined(root: str, sources: Sequence[Source]) -> Document:
-    """Findings in order of importance, what is new since the last look at the folder, and what was not read."""
+    """Findings in order of importance, what is new since somebody called all seen, and what was not read."""
     report = _report(root, sources)
-    looked = memory.news(report, memory.recall(root))
+    last = remembered.read(Path(root))  # of the dashboard: `relab examine` in a terminal is another look
+    before = memory.Look(last.at, last.look["findings"], last.look["runs"]) if last.look else None
+    looked = memory.news(report, before)
     fresh = {id(finding) for finding in looked.findings} if looked.since else set()
     gone = [{"run": run, "slug": slug} for run, slug in looked.gone]
     return {
@@ -39,14 +42,17 @@ def examined(root: str, sources: Sequence[Source]) -> Document:
         "runs": len(report.runs), "not_checked": len({gone.slug for gone in report.not_checked}),
         "unread": [f"{gone.where}: {gone.why}" for gone in (*report.unreadable, *report.not_read)],
         "since": looked.since, "gone": gone, "states": looked.states, "new_runs": looked.runs,
+        "look": memory.snapshot(report, now()).to_json(),
     }  # fmt: skip
 
 
-def seen(root: str, sources: Sequence[Source]) -> str:
-    """Remember this look: what is new is new since now, for `relab examine --new` as well -> when that was."""
-    at = now()
-    memory.remember(root, memory.snapshot(_report(root, sources), at))
-    return at
+def seen(root: str, document: Document, at: str) -> Document:
+    """Remember that somebody saw what was said: what is new is new since now, for `relab examine --new` as well -> the
+    same with nothing new in it. Nothing is read for it: what came since was not seen."""
+    look = document["look"]
+    memory.remember(root, memory.Look(at, look["findings"], look["runs"]))
+    old = [finding | {"new": False} for finding in document["findings"]]
+    return document | {"findings": old, "since": at, "gone": [], "states": [], "new_runs": []}
 
 
 def _report(root: str, sources: Sequence[Source]) -> Report:
@@ -54,20 +60,27 @@ def _report(root: str, sources: Sequence[Source]) -> Report:
 
 
 def loaded(root: str, sources: Sequence[Source]) -> LoadedRuns:
-    """The runs of these sources; those that did not change are not read again."""
+    """The runs of these sources; those that did not change are not read again, the broken ones neither."""
     hints, every = of_folder(Path(root)), LoadedRuns()
     for source in sources:
         key, stamp = (str(source.path), source.key), stamp_of(source)
         kept = _kept.get(key)
         if kept is None or kept[0] != stamp:
-            try:
-                kept = _kept[key] = (stamp, Loaded(source, find.read(source, hints)))
-            except Exception as error:  # whatever a stranger's folder holds, the other runs are still read
-                every.broken.append((source, str(error)))
-                continue
-        every.runs.append(replace(kept[1], source=source))
+            kept = _kept[key] = (stamp, _read(source, hints))
+        if isinstance(kept[1], str):
+            every.broken.append((source, kept[1]))
+        else:
+            every.runs.append(replace(kept[1], source=source))
     _forget({(str(source.path), source.key) for source in sources})
     return every
+
+
+def _read(source: Source, hints: Hints) -> Loaded | str:
+    """A run, or why it cannot be read."""
+    try:
+        return Loaded(source, find.read(source, hints))
+    except Exception as error:  # whatever a stranger's folder holds, the other runs are still read
+        return str(error)
 
 
 def _forget(wanted: set[tuple[str, str]]) -> None:

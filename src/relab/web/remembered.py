@@ -33,10 +33,12 @@ class Seen:
     at: str = ""
     apart: list[str] = field(default_factory=list)
     decisions: list[Decision] = field(default_factory=list)
+    look: Document = field(default_factory=dict)  # findings and states of runs then; empty: none were shown
 
     def to_json(self) -> Document:
         decisions = [asdict(each) for each in self.decisions[-MOST:]]
-        return {"schema": SCHEMA, "at": self.at, "apart": self.apart[-MOST:], "decisions": decisions}
+        return {"schema": SCHEMA, "at": self.at, "apart": self.apart[-MOST:], "decisions": decisions,
+                "look": self.look}  # fmt: skip
 
     @property
     def decided(self) -> dict[str, Decision]:
@@ -56,7 +58,14 @@ def read(root: Path) -> Seen:
         return Seen()
     rows = [row for row in body.get("decisions") or () if isinstance(row, dict)]
     decisions = [Decision(**{name: str(row.get(name) or "") for name in Decision.__dataclass_fields__}) for row in rows]
-    return Seen(str(body.get("at") or ""), [str(each) for each in body.get("apart") or ()], decisions)
+    return Seen(str(body.get("at") or ""), [str(each) for each in body.get("apart") or ()], decisions, _look(body))
+
+
+def _look(body: Document) -> Document:
+    look = body.get("look")
+    if not isinstance(look, dict):
+        return {}
+    return look if all(isinstance(look.get(key), dict) for key in ("findings", "runs")) else {}
 
 
 def write(root: Path, seen: Seen) -> None:

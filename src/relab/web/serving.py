@@ -6,7 +6,7 @@ import signal
 import socket
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 from relab.base.errors import UserError
@@ -51,14 +51,18 @@ def serve(
     """Until Ctrl-C. `ready` is called when the socket is open: who comes then waits until the application is made."""
     if ready is not None:
         ready()
-    import uvicorn
+    from relab.web.desk import Desk
 
-    from relab.web.app import made
+    with _ended_by_exit(), closing(Desk()) as desk:
+        desk.warm()  # beside the imports below
+        import uvicorn
 
-    app = made(root, token, host, server.getsockname()[1], names, webhook)
-    config = uvicorn.Config(app, log_level="error", access_log=False, server_header=False, limit_concurrency=256,
-                            timeout_keep_alive=20, timeout_graceful_shutdown=2, ws="none", lifespan="on")  # fmt: skip
-    with _ended_by_exit():
+        from relab.web.app import made
+
+        app = made(root, token, host, server.getsockname()[1], names, webhook, desk)
+        config = uvicorn.Config(app, log_level="error", access_log=False, server_header=False,
+                                limit_concurrency=256, timeout_graceful_shutdown=2, timeout_keep_alive=20,
+                                ws="none", lifespan="on")  # fmt: skip
         uvicorn.Server(config).run(sockets=[server])
 
 

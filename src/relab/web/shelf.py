@@ -12,14 +12,13 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
 from relab.base.errors import NotFoundError
 from relab.formats.read import find
 from relab.formats.read.hints import of_folder
-from relab.formats.read.source import Source
 from relab.formats.read.stamps import Stamp, stamp_of
 from relab.record.history import History
 from relab.runs import grouping, seeds
@@ -27,6 +26,7 @@ from relab.runs.grouping import Group, Run
 from relab.runs.index import Index, Remarks
 from relab.runs.listing import ListedRun, Query, select
 from relab.runs.seeds import SeedGroup
+from relab.web.claims import Claims
 from relab.web.colours import Colours
 
 T = TypeVar("T")
@@ -48,6 +48,7 @@ class Shelf:
 
     def __init__(self, root: str | os.PathLike[str], most: int = KEPT):
         self.root, self.most = Path(os.path.abspath(root)), most
+        self.claims = Claims(self.root)
         self.trash: list[Path] = []
         self.progress: tuple[int, int, str] | None = None  # of the first look, while it goes on
         self.took_s = 0.0  # by the last walk through the folders, of a core
@@ -139,7 +140,7 @@ class Shelf:
         with self._lock:
             lock = self._reading.setdefault(key, threading.Lock())
         with lock:
-            source = source_of(listed, self.root)
+            source = self.claims.source(listed)
             stamp = stamp_of(source)
             with self._lock:
                 kept = self._kept.get(key)
@@ -184,16 +185,6 @@ def _version(index: Index) -> int:
 
 def _in_memory(index: Index) -> bool:
     return not index.db.execute("PRAGMA database_list").fetchone()[2]
-
-
-def source_of(listed: ListedRun, root: Path) -> Source:
-    """What an importer reads the run from; links are not followed, as in every walk."""
-    path = listed.folder
-    listing = find.look(path if path.is_dir() else path.parent)
-    for source in find.claimed(listing, root)[0]:
-        if source.path == path and source.key == listed.key:
-            return replace(source, name=listed.name)
-    raise NotFoundError(f"{listed.name} is no longer there, or no longer a run")
 
 
 def size_of(history: History) -> int:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 import time
 from concurrent.futures import Future
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from relab.base import blame
@@ -22,7 +22,7 @@ from relab.runs.seeds import SeedGroup
 from relab.web import examining
 from relab.web.desk import Desk
 from relab.web.live import Live
-from relab.web.shelf import Shelf, source_of
+from relab.web.shelf import Shelf
 from relab.web.told import Told
 from relab.web.webhook import Webhook
 
@@ -63,7 +63,7 @@ class Watcher:
         self.health = Health()
         self._seen = Seen()
         self._stop, self._due, self._wake = threading.Event(), 0.0, threading.Event()
-        self._hurried, self._version = False, 0  # which grows when a run has changed
+        self._hurried, self.version = False, 0  # which grows when a run has changed
         self._examining: Future[Any] | None = None
         self._rest_until, self._asked_for = 0.0, -1
         self._told = Told()
@@ -83,10 +83,12 @@ class Watcher:
         self._hurried = True
         self._wake.set()
 
-    def again(self) -> None:
-        """Examine anew, though nothing has changed: what counts as new has."""
-        self._asked_for, self._rest_until = -1, 0.0
-        self._wake.set()
+    def seen(self, at: str) -> None:
+        """What was said last is old from now on; an examination that is under way counts from the look before."""
+        if self.health.document is not None:
+            old = examining.seen(str(self.shelf.root), self.health.document, at)
+            self.health = replace(self.health, document=old)
+            self._asked_for = -1
 
     # ---- The loop
 
@@ -117,7 +119,7 @@ class Watcher:
 
     def _has_grown(self, name: str) -> bool:
         try:
-            stamp = stamp_of(source_of(self.shelf.listed(name), self.shelf.root))
+            stamp = stamp_of(self.shelf.claims.source(self.shelf.listed(name)))
         except (NotFoundError, OSError):
             return False
         before, self._seen.stamps[name] = self._seen.stamps.get(name), stamp
@@ -129,9 +131,10 @@ class Watcher:
         before, self._seen.rows = self._seen.rows, now
         changed = [name for name in now if before.get(name) != now[name]]
         gone = [name for name in before if name not in now]
-        self._version += bool(changed or gone)
+        self.version += bool(changed or gone)
         if changed or gone:  # the first runs of an empty folder as well: its pages wait for them
-            self.live.say("runs", {"changed": changed[:200], "gone": gone[:200], "runs": len(now)})
+            news = {"changed": changed[:200], "gone": gone[:200], "runs": len(now), "version": self.version}
+            self.live.say("runs", news)
 
     # ---- Findings
 
@@ -141,9 +144,9 @@ class Watcher:
                 self._take(self._examining)
                 self._examining = None
             return
-        if self._version == self._asked_for or time.monotonic() < self._rest_until:
+        if self.version == self._asked_for or time.monotonic() < self._rest_until:
             return
-        self._asked_for = self._version
+        self._asked_for = self.version
         self._ask(self.shelf.every())
 
     def _ask(self, groups: list[SeedGroup]) -> None:
@@ -155,6 +158,7 @@ class Watcher:
             self.live.say("findings", {"version": version, "new": []})
             return
         self._examining = self.desk.ask(examining.examined, str(self.shelf.root), sources(self.shelf, runs))
+        self._examining.add_done_callback(lambda _: self._wake.set())
 
     def _take(self, answer: Future[Any]) -> None:
         self._rest_until = time.monotonic() + REST_S
@@ -173,13 +177,7 @@ class Watcher:
 
 def sources(shelf: Shelf, runs: list[ListedRun]) -> list[Source]:
     """What the desk is to read; a run that is gone by now is left out."""
-    made = []
-    for run in runs:
-        try:
-            made.append(source_of(run, shelf.root))
-        except (NotFoundError, OSError):
-            continue
-    return made
+    return shelf.claims.sources(runs)
 
 
 def examinable(shelf: Shelf) -> list[Source]:

@@ -5,7 +5,7 @@ and the evaluator is locked. Everything is a function of the loop's folder: kill
 """
 
 from relab.base.interrupts import Interrupted
-from relab.lab.loop.drive import Looping, facts, look, prepare, run_one
+from relab.lab.loop.drive import Looping, facts, glance, look, prepare, run_one
 from relab.lab.loop.journal import claimed, running
 from relab.lab.loop.lock import TamperedError
 from relab.lab.loop.plan import Loop, kept, load
@@ -19,6 +19,7 @@ __all__ = [
     "TamperedError",
     "claimed",
     "facts",
+    "glance",
     "kept",
     "load",
     "look",

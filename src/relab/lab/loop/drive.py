@@ -291,6 +291,13 @@ def look(plan: Loop, folder: Path) -> Looping:
     return Looping(arms, Proposer(arms))
 
 
+def glance(folder: Path) -> Looping:
+    """A loop that has begun, as its own folder tells it, for what may be proposed to it: nothing is written, and its
+    evaluator is not looked at, which need not be on this machine."""
+    arms = Arms(plans.kept(folder), folder, Journal(folder), 1, lambda line: None)
+    return Looping(arms, Proposer(arms))
+
+
 def run_one(folder: Path, name: str) -> tuple[Cell, local.Result]:
     """One run of a loop that is under way, as its folder says; the evaluator is looked at before and after."""
     return Arms(plans.kept(folder), folder, Journal(folder), 1).run_one(name)

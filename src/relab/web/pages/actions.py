@@ -144,4 +144,5 @@ def called(runs: list[ListedRun]) -> str:
 VERBS: dict[str, Callable[[Bench, Document], str]] = {
     "star": star, "tag": tag, "note": note, "archive": archive, "undo": undo,
     "seen": today.mark_seen, "approve": notebook.approve, "refuse": notebook.refuse,
+    "drop": notebook.drop, "withdraw": notebook.withdraw,
 }  # fmt: skip

@@ -135,6 +135,9 @@ async def stream(request: Request) -> Response:
     joined = bench.live.join(names)
     if joined is None:
         return PlainTextResponse("as many pages listen as may; close one", 503, {"Retry-After": "10"})
+    if bench.watcher.version:  # what was read before it listened; a page that has it already takes no notice
+        news = {"changed": [], "gone": [], "runs": 0, "version": bench.watcher.version}
+        bench.live.greet(joined, "runs", news)
     bench.live.greet(joined, "findings", {"version": bench.watcher.health.version, "new": []})
     return StreamingResponse(live.events(bench.live, joined), media_type="text/event-stream",
                              headers={"X-Accel-Buffering": "no"})  # fmt: skip

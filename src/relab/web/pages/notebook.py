@@ -14,7 +14,7 @@ from starlette.responses import HTMLResponse, Response
 
 from relab.base.documents import Document
 from relab.base.enclosed import inside
-from relab.base.errors import UserError
+from relab.base.errors import NotFoundError, UserError
 from relab.base.jsonl import RecordError, read_json
 from relab.base.places import address
 from relab.config.base import require
@@ -23,15 +23,17 @@ from relab.notebook.log import Logged
 from relab.notebook.search import Hit, search
 from relab.record.run_folder import now
 from relab.runs import moves
-from relab.web import advising, prose, remembered, render
+from relab.web import advising, loops, prose, remembered, render
 from relab.web import bench as benches
 from relab.web.bench import Bench
+from relab.web.desk import named
 from relab.web.query import split
 from relab.web.remembered import Decision
 from relab.web.watching import examinable
 
 SHOWN = 50
 MOST_COMPARED = 40  # groups of an experiment that a link names
+LONGEST = 2000  # characters of a rationale
 DECIDED = 20  # proposals whose fate is told
 STATES = {"yes": "yes", "no": "no", "cannot tell yet": "open"}
 
@@ -141,11 +143,20 @@ async def more(request: Request) -> Response:
     files = [Path(each) for each in logs]
     advice = await asyncio.wrap_future(bench.once(advising.advice, made, *files)) if made else []
     stale = await asyncio.wrap_future(bench.desk.ask(advising.stale, str(bench.root), logs)) if logs else []
+    folders = loops.homes(run for group in bench.shelf.every() for run in group.runs)
+    told = await asyncio.wrap_future(bench.desk.ask(named, loops.TOLD, str(bench.root), folders)) if folders else []
     waiting = [each for each in advice if each["id"] not in decided]
     last = [*reversed(decided.values())][:DECIDED]
     return HTMLResponse(
         render.page(
-            "notebook_more.html", proposals=waiting, many=many, decided=last, stale=stale, logs=logs, root=bench.root
+            "notebook_more.html",
+            proposals=waiting,
+            many=many,
+            decided=last,
+            stale=stale,
+            logs=logs,
+            root=bench.root,
+            loops=told,
         )
     )
 
@@ -159,7 +170,8 @@ def approve(bench: Bench, body: Document) -> str:
     require(isinstance(edits, dict) and all(isinstance(v, str) for v in edits.values()), "`edits` maps keys to texts")
     queue = str(bench.queue) if body.get("queue") is True else None
     wanted = str(body.get("id") or "")
-    answer = bench.desk.ask(advising.approve, str(bench.root), examinable(bench.shelf), wanted, edits, queue)
+    home, runs = str(_made(bench, wanted)["home"]), examinable(bench.shelf)
+    answer = bench.desk.ask(advising.approve, str(bench.root), runs, home, wanted, edits, queue)
     done: advising.Approved = answer.result()
     _decide(bench, Decision(wanted, remembered.APPROVED, done.title, done.text, now()))
 
@@ -175,10 +187,52 @@ def refuse(bench: Bench, body: Document) -> str:
     """A proposal that no longer waits; it can be taken back."""
     wanted = str(body.get("id") or "")[:40]
     require(bool(wanted), "which proposal?")
-    title = bench.desk.ask(advising.title, str(bench.root), examinable(bench.shelf), wanted).result()
+    title = str(_made(bench, wanted)["title"])
     _decide(bench, Decision(wanted, remembered.REJECTED, title, "no longer shown as waiting", now()))
     bench.undo.did(f"rejected {title}", lambda: _forget(bench, wanted))
     return f"rejected: {title}"
+
+
+def drop(bench: Bench, body: Document) -> str:
+    """A change for a loop to take, where it would run it."""
+    values = body.get("values") or {}
+    require(
+        isinstance(values, dict) and all(isinstance(v, str) for v in values.values()), "`values` maps keys to texts"
+    )
+    rationale = str(body.get("rationale") or "")[:LONGEST]
+    return _changed(
+        bench, bench.desk.ask(named, loops.DROP, str(bench.root), _loop(bench, body), values, rationale).result()
+    )
+
+
+def withdraw(bench: Bench, body: Document) -> str:
+    """What waits for a loop no longer does."""
+    return _changed(bench, bench.desk.ask(named, loops.WITHDRAW, str(bench.root), _loop(bench, body)).result())
+
+
+def _loop(bench: Bench, body: Document) -> Path:
+    """The loop of this name, from the list of those that are there."""
+    wanted = str(body.get("loop") or "")
+    for home in loops.homes(run for group in bench.shelf.every() for run in group.runs):
+        if home.relative_to(bench.shelf.root).as_posix() == wanted:
+            return home
+    raise NotFoundError("there is no such loop here any more")
+
+
+def _changed(bench: Bench, done: Document) -> str:
+    bench.undo.did(str(done["text"]), lambda: loops.take_back(done))
+    return str(done["text"])
+
+
+def _made(bench: Bench, wanted: str) -> Document:
+    """A proposal as a page showed it last; of a page that is older than the server, all are made anew."""
+    advice = bench.said(advising.advice)
+    if advice is None:
+        advice = bench.once(advising.advice, examinable(bench.shelf), *logs_of(bench.root)).result()
+    for one in advice:
+        if wanted and one["id"] == wanted:
+            return one
+    raise NotFoundError(advising.GONE)
 
 
 def _forget(bench: Bench, wanted: str) -> None:

@@ -17,12 +17,13 @@ from starlette.responses import HTMLResponse, Response
 from relab.base.documents import Document
 from relab.base.jsonl import RecordError, read_json
 from relab.base.text import duration
+from relab.record.run_folder import now
 from relab.runs import moves
 from relab.runs.glance import utc
 from relab.runs.listing import ListedRun
 from relab.runs.naming import task_names
 from relab.runs.seeds import SeedGroup
-from relab.web import advising, cards, examining, machine, remembered, render
+from relab.web import advising, cards, machine, remembered, render
 from relab.web import bench as benches
 from relab.web.bench import Bench
 from relab.web.pages import notebook
@@ -77,7 +78,7 @@ def page(request: Request) -> Response:
     return benches.html(
         request, "today.html", runs=len(runs), running=going(groups), ended=ended[:SHOWN],
         more=max(len(ended) - SHOWN, 0), counts=counted(ended), since=since, seen=remembered.read(bench.root).at,
-        findings=new, shown=len(new), every=len(every),
+        findings=new, marked=marked, shown=len(new), every=len(every),
         questions=questions(bench.root, runs), machine=machine.look(bench.root, bench.queue),
     )  # fmt: skip
 
@@ -179,12 +180,12 @@ def key_of(pair: Document) -> str:
 
 
 def mark_seen(bench: Bench, body: Document) -> str:
-    """All that is shown is old from now on, here and for `relab examine --new`."""
-    made = examinable(bench.shelf)
+    """All that is shown is old from now on, here and for `relab examine --new`; what was not shown yet stays new."""
     seen = remembered.read(bench.root)
-    if made:
-        seen.at = bench.desk.ask(examining.seen, str(bench.root), made).result()
-        seen.apart = [key_of(pair) for pair in bench.once(advising.apart, made).result()]
-        bench.watcher.again()
+    seen.at = now()
+    seen.apart = [key_of(pair) for pair in bench.said(advising.apart) or ()] or seen.apart
+    if bench.watcher.health.document is not None:
+        seen.look = {key: bench.watcher.health.document["look"][key] for key in ("findings", "runs")}
+    bench.watcher.seen(seen.at)
     remembered.write(bench.root, seen)
     return "what is shown counts as seen"

@@ -4,6 +4,7 @@ const relab = (window.relab = { listeners: {}, keys: {} });
 const $ = (selector, within = document) => within.querySelector(selector);
 const $$ = (selector, within = document) => [...within.querySelectorAll(selector)];
 relab.findings = Number(document.documentElement.dataset.findings);  // the version that this page was made with
+relab.runs = Number(document.documentElement.dataset.runs);
 relab.colours = document.documentElement.dataset.colours.split(" ");
 
 // ---- Messages and actions
@@ -87,6 +88,8 @@ relab.listen = (query = "") => {
       const news = JSON.parse(event.data);
       if (kind === "findings" && news.version === relab.findings) return;  // the page has them already
       if (kind === "findings") relab.findings = news.version;
+      if (kind === "runs" && news.version === relab.runs) return;
+      if (kind === "runs") relab.runs = news.version;
       (relab.listeners[kind] || []).forEach((each) => each(news));
     });
 };

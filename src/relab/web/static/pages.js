@@ -25,8 +25,9 @@
     const buttons = $$("button", form), id = form.dataset.id;
     for (const each of buttons) each.disabled = true;
     $(".problem", form)?.remove();
+    const loop = form.dataset.loop, values = loop ? Object.fromEntries($$("input[data-was]", form).map((input) => [input.name, input.value])) : {};
     try {
-      await (what === "refuse" ? relab.act("refuse", { id }, true) : relab.act("approve", { id, edits, queue: what === "queue" }, true));
+      await (loop ? relab.act(what, { loop, values, rationale: form.elements["why?"].value }, true) : what === "refuse" ? relab.act("refuse", { id }, true) : relab.act("approve", { id, edits, queue: what === "queue" }, true));
     } catch (error) { refused(form, error.message); }
     for (const each of buttons) each.disabled = false;
   });
@@ -42,7 +43,6 @@
 
   let late = null;
   const again = () => { clearTimeout(late); late = setTimeout(async () => {
-    if ($("main > .empty")) return location.reload();  // the first runs have come
     const answer = await fetch(location.href), fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
     for (const selector of ["#ended", "#findings", ".title.day .answer"]) {
       const now = $(selector), next = $(selector, fresh);
@@ -50,7 +50,7 @@
     }
   }, 500); };
   relab.listen();
-  relab.on("runs", again);
+  relab.on("runs", () => $("main > .empty") ? location.reload() : again());  // the first runs have come
   relab.on("findings", again);
   relab.on("findings", () => typed() || load(true));  // a proposal follows from findings
 })();

@@ -1,0 +1,104 @@
+"""Can a loop be told what to try next from the dashboard, with the checks that it makes itself?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from lab.loop.loops import prepare, write
+from relab.advise.proposal import FILE
+from relab.config import layers
+from relab.lab import loop
+from shelves import tree
+from web.conftest import Served
+
+NAME = "loops/l"
+
+
+@pytest.fixture
+def looped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shelf_of: Callable[..., Served]) -> Served:
+    """A loop that has made its noise floor."""
+    monkeypatch.chdir(tmp_path)
+    prepare(write()).go(0)
+    return shelf_of()
+
+
+def test_a_loop_is_shown_with_what_may_change_in_it(looped: Served) -> None:
+    text = looped.get("/notebook/more").text
+    assert f'data-loop="{NAME}"' in text
+    assert "Which x is best?" in text
+    assert "0 proposals, 0 kept; the best config is base" in text
+    assert "0.01 to 10" in text
+    assert "none waits to be approved" in text
+
+
+def test_a_change_is_dropped_checked_taken_back_and_taken_by_the_loop(looped: Served) -> None:
+    folder = looped.root / NAME
+    answer = looped.act("drop", {"loop": NAME, "values": {"x": "1.0", "y": "1"}, "rationale": "其他 <b>"})
+    assert "waits in next_config.yaml" in answer.json()["said"]
+    assert layers.read_yaml(folder / FILE)["set"] == {"x": 1.0}
+    text = looped.get("/notebook/more").text
+    assert "A change waits" in text
+    assert 'value="1"' in text
+    assert looped.act("undo", {}).status_code == 200
+    assert not (folder / FILE).exists()
+    looped.act("drop", {"loop": NAME, "values": {"x": "1.0"}})
+    looping = prepare()
+    looping.go(1)
+    trial = looping.state.trials[-1]
+    assert trial.proposal["source"] == "dropped"
+    assert trial.proposal["diff"]["x"]["to"] == 1.0
+    assert "the loop has taken it" in looped.act("undo", {}).json()["error"]
+
+
+@pytest.mark.parametrize(
+    ("values", "why"),
+    [({"x": "20"}, "0.01"), ({"x": "0.1"}, "every value is that of"), ({"seed": "3"}, "may not change"), ({}, "every"),
+     ({"x": "many"}, "x"), ({"x": "9"}, "largest_step")],
+)  # fmt: skip
+def test_what_the_loop_would_refuse_is_not_dropped(looped: Served, values: dict[str, str], why: str) -> None:
+    before = tree(looped.root)
+    answer = looped.act("drop", {"loop": NAME, "values": values})
+    assert answer.status_code == 400
+    assert why in answer.json()["error"]
+    assert tree(looped.root) == before
+
+
+def test_what_waits_is_taken_away_and_brought_back(looped: Served) -> None:
+    path = looped.root / NAME / FILE
+    path.write_text("set: {x: 0.5}\n")
+    assert looped.act("withdraw", {"loop": NAME}).status_code == 200
+    assert not path.exists()
+    looped.act("undo", {})
+    assert path.read_text() == "set: {x: 0.5}\n"
+    path.write_text("set: {x: 500}\n")
+    assert "would be refused" in looped.get("/notebook/more").text
+
+
+@pytest.mark.parametrize("name", ["../l", "/etc", "", "loops", "loops/l/runs"])
+def test_a_loop_is_looked_for_in_the_list(looped: Served, name: str) -> None:
+    assert looped.act("drop", {"loop": name, "values": {"x": "1.0"}}).status_code == 404
+    assert looped.act("withdraw", {"loop": name}).status_code == 404
+
+
+def test_nothing_is_written_through_a_link(looped: Served, tmp_path: Path) -> None:
+    outside = tmp_path.parent / f"{tmp_path.name}-outside.yaml"
+    (looped.root / NAME / FILE).symlink_to(outside)
+    assert looped.act("drop", {"loop": NAME, "values": {"x": "1.0"}}).status_code == 400
+    assert looped.act("withdraw", {"loop": NAME}).status_code == 400
+    assert not outside.exists()
+
+
+def test_a_loop_that_is_broken_says_so(looped: Served) -> None:
+    (looped.root / NAME / "loop.yaml").write_text("question: [")
+    text = looped.get("/notebook/more").text
+    assert 'class="problem"' in text
+    assert f'data-loop="{NAME}"' not in text
+
+
+def test_a_loop_that_goes_on_is_told_so(looped: Served) -> None:
+    with loop.claimed(looped.root / NAME):
+        assert "running: " in looped.get("/notebook/more").text
+        assert "before its next proposal" in looped.act("drop", {"loop": NAME, "values": {"x": "1"}}).json()["said"]
