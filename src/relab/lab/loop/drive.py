@@ -63,7 +63,7 @@ class Looping:
     # ---- One call
 
     def go(self, proposals: int, seconds: float | None = None) -> str:
-        """So many proposals, within so much time; why it ended. Raises Interrupted, TamperedError."""
+        """So many proposals, within so much time; why it ended. Raises Interrupted, TamperedError, ForgedError."""
         self.arms.time.seconds = seconds
         try:
             return self.ended(self.do(proposals))
