@@ -22,8 +22,8 @@ from relab.config.base import ConfigError
 from relab.formats.read import foreign_state
 from relab.lab import loop
 from relab.lab.execute import local
-from relab.lab.experiment import cells, foreign
-from relab.lab.loop import imported, lock
+from relab.lab.experiment import cells, foreign, template
+from relab.lab.loop import imported, lock, written
 from relab.lab.loop import journal as journals
 from relab.lab.loop.journal import Journal
 from relab.lab.loop.lock import TamperedError
@@ -401,6 +401,34 @@ def test_a_dropped_proposal_that_is_fine_runs_next_and_is_scored():
     assert trial.proposal["source"] == "dropped"
     assert trial.scored["score"]["verdict"] == "hit"
     assert Path("loops/l/proposals/p001-dropped.yaml").is_file()
+
+
+def test_what_an_experiment_has_answered_no_is_refused(capsys: pytest.CaptureFixture[str]):
+    path, place = write(x=0.1), Path("experiments/larger-x")
+    place.mkdir(parents=True)
+    command = template.join(loop.load(path).command)
+    asked = {"command": command, "base": {"x": 0.1, "y": 1.0}, "variants": {"as now": {}, "larger": {"x": 0.9}}}
+    (place / "experiment.yaml").write_text(json.dumps(asked))
+    row = {"names": ["as now", "larger"], "verdict": "no", "text": "no: my_score +0.1 [-0.2, +0.3]", "n": [5, 5]}
+    (place / "answer.json").write_text(json.dumps({"answers": [row]}))
+    Path("mine.yaml").write_text("set: {x: 0.9}")
+    assert cli.main(["loop", str(path), "--check", "mine.yaml"]) == 64
+    said = capsys.readouterr().err
+    assert "x 0.1 -> 0.9 was answered no before: no: my_score +0.1 [-0.2, +0.3] (experiments/larger-x)" in said
+    Path("mine.yaml").write_text("set: {x: 0.8}")
+    assert cli.main(["loop", str(path), "--check", "mine.yaml"]) == 0
+
+
+def test_a_run_that_does_not_count_is_not_named_as_the_best():
+    write(x=0.1, program=PROGRAM.replace("score = 4", "score = 1715 if seed == 0 else 4"))
+    looping = prepare()
+    looping.go(0)
+    assert looping.state.void[0]["run"] == "base-s0"
+    trial = journals.Trial(1, "base", {})
+    written.pointers(looping, trial)
+    best = json.loads(Path("loops/l/best.json").read_text())
+    assert best["run"] != "base-s0"
+    assert best["value"] == max(looping.arms.number(looping.arms.cell("base", seed)).value for seed in range(1, 6))
 
 
 def test_check_says_what_would_be_refused(capsys: pytest.CaptureFixture[str]):

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
+from relab.advise import tried
 from relab.advise.proposal import Cost, diff_text
 from relab.base.documents import Document
 from relab.base.enclosed import own
@@ -35,6 +36,8 @@ from relab.lab.loop.plan import BASE, Loop
 from relab.lab.loop.proposing import Proposer
 from relab.lab.sweep.cost import seconds_of
 from relab.stats import keeping
+
+EXPERIMENTS = Path("experiments")  # whose answers are heeded: what one has answered no is not tried again
 
 
 @dataclass
@@ -60,7 +63,7 @@ class Looping:
     # ---- One call
 
     def go(self, proposals: int, seconds: float | None = None) -> str:
-        """So many proposals, within so much time; why it ended. Raises Interrupted, TamperedError."""
+        """So many proposals, within so much time; why it ended. Raises Interrupted, TamperedError, ForgedError."""
         self.arms.time.seconds = seconds
         try:
             return self.ended(self.do(proposals))
@@ -279,7 +282,7 @@ def prepare(plan: Loop, folder: Path, workers: int, tell: Tell = print, accept: 
         journal.add("begin", mode=plan.mode, decides=plan.decides, sampler=sampler.name_of(plan), hidden=plan.hidden)
     arms = Arms(plan, folder, journal, workers, tell)
     start.check(plan, folder, arms.settings(BASE), arms.trust)
-    return Looping(arms, Proposer(arms))
+    return Looping(arms, Proposer(arms, tried.of_experiments(EXPERIMENTS)))
 
 
 def look(plan: Loop, folder: Path) -> Looping:
@@ -288,7 +291,7 @@ def look(plan: Loop, folder: Path) -> Looping:
     check_kept(plan, folder)
     lock.check(plan, folder)
     arms = Arms(plan, folder, journals.looked_at(folder), 1, lambda line: None)
-    return Looping(arms, Proposer(arms))
+    return Looping(arms, Proposer(arms, tried.of_experiments(EXPERIMENTS)))
 
 
 def glance(folder: Path) -> Looping:

@@ -9,6 +9,7 @@ best.json, latest.json             the best config with the evidence for it, and
 
 from __future__ import annotations
 
+import math
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -106,11 +107,8 @@ def pointers(loop: Looping, trial: Trial) -> None:
     state, arms = loop.state, loop.arms
     seeds = state.measured(state.best)
     cells = [cell for cell in arms.cells(state.best, seeds) if runs.settled(cell)]
-    best = max(
-        cells,
-        key=lambda cell: loop.plan.sign * (arms.number(cell).value if arms.number(cell).n >= 0 else 0),
-        default=None,
-    )
+    numbered = [cell for cell in cells if math.isfinite(arms.number(cell).value)]
+    best = max(numbered, key=lambda cell: loop.plan.sign * arms.number(cell).value, default=None)
     body: Document = {"config": state.best, "metric": loop.plan.metric, "decides": loop.plan.decides,
                       "protocol": lock.evaluator(loop.plan)["settings"], "seeds": seeds,
                       "settings": arms.settings(state.best)}  # fmt: skip
