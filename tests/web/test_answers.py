@@ -435,7 +435,7 @@ def test_watch_tells_both_modes_in_a_line_and_of_a_long_past_the_last(tmp_path: 
     assert told[0] == "20 evaluations so far; the last 5:"
     assert len(told) == 6
     assert "return 6" in told[-1]
-    assert "sampled actions 5" in told[-1]
+    assert "sampled 5" in told[-1]
 
 
 def test_watch_waits_while_a_run_trains(tmp_path: Path) -> None:

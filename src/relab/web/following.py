@@ -112,15 +112,18 @@ def _evaluations(run: History, known: _Known) -> Iterator[News]:
         yield News("evaluation", fresh[-LAST - 1], f"{len(fresh)} evaluations so far; the last {LAST}:")
         fresh = fresh[-LAST:]
     for step in fresh:
-        texts = list(dict.fromkeys(_number(run, each) for each in steps[step]))
-        yield News("evaluation", step, f"{', '.join(texts)} (n = {steps[step][0].n})")
+        yield News("evaluation", step, f"{_numbers(run, steps[step])} (n = {steps[step][0].n})")
     known.evaluated |= {(each.step, each.mode) for each in played}
 
 
-def _number(run: History, each: Evaluation) -> str:
-    noisy, limits = math.isfinite(each.se) and each.se > 0, of_outcome(run, each.metric)
-    error = with_error(each.mean, each.se, limits, number) if noisy else ""
-    return f"{words.metric(each.metric)} {number(each.mean)}{error}"
+def _numbers(run: History, played: list[Evaluation]) -> str:
+    """evaluated return 375.1 ± 17.57, sampled 367.9 ± 14.45"""
+    texts = []
+    for each in played:
+        noisy, limits = math.isfinite(each.se) and each.se > 0, of_outcome(run, each.metric)
+        error = with_error(each.mean, each.se, limits, number) if noisy else ""
+        texts.append(f"{'sampled' if texts else words.metric(each.metric)} {number(each.mean)}{error}")
+    return ", ".join(texts)
 
 
 def _standing(run: History) -> str:
