@@ -76,11 +76,13 @@ def test_the_first_run_of_an_empty_folder_is_said(tmp_path: Path, shelf_of: Call
     watcher = served.bench.watcher
     watcher.live = heard = Heard(set())
     watcher.look_at_runs()
+    assert heard.said.pop() == ("runs", {"changed": [], "gone": [], "runs": 0, "version": 1}), "it was read"
+    watcher.look_at_runs()
     assert heard.said == []
     made_up.run(tmp_path / "fresh-s0", 5.0, seed=0)
     served.bench.shelf.refresh()
     watcher.look_at_runs()
-    assert heard.said == [("runs", {"changed": ["fresh-s0"], "gone": [], "runs": 1, "version": 1})]
+    assert heard.said == [("runs", {"changed": ["fresh-s0"], "gone": [], "runs": 1, "version": 2})]
 
 
 def test_findings_are_those_of_examine_and_new_ones_are_said_once(served: Served) -> None:

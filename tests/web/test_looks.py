@@ -15,6 +15,7 @@ from relab.web.colours import STYLES, Colours
 from relab.web.pages import compare
 from relab.web.pages.runs import columns_of
 from relab.web.query import Choice
+from relab.web.shelf import Shelf
 from relab.web.watching import Health
 from web.conftest import Served, two_configs
 
@@ -153,6 +154,15 @@ def test_a_folder_that_is_being_read_is_not_called_empty(tmp_path: Path, shelf_o
         assert "Reading the folder" in served.get(page).text, page
         served.bench.shelf.progress = None
         assert "relab train ppo" in served.get(page).text, page
+
+
+def test_a_folder_that_nobody_has_looked_into_yet_is_not_called_empty(tmp_path: Path) -> None:
+    """In the second before the first look ended, a page said that there were no runs."""
+    shelf = Shelf(tmp_path)
+    assert shelf.progress is not None
+    shelf.refresh()
+    assert shelf.progress is None
+    shelf.close()
 
 
 def test_a_run_that_logs_little_has_all_its_charts_open(served: Served) -> None:

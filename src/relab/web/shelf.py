@@ -50,7 +50,7 @@ class Shelf:
         self.root, self.most = Path(os.path.abspath(root)), most
         self.claims = Claims(self.root)
         self.trash: list[Path] = []
-        self.progress: tuple[int, int, str] | None = None  # of the first look, while it goes on
+        self.progress: tuple[int, int, str] | None = (0, 0, "")  # of a look that finds new runs; the first is to come
         self.took_s = 0.0  # by the last walk through the folders, of a core
         self._asking = ThreadPoolExecutor(1, "relab-index")
         self._index = self._asking.submit(Index, self.root).result()

@@ -131,8 +131,9 @@ class Watcher:
         before, self._seen.rows = self._seen.rows, now
         changed = [name for name in now if before.get(name) != now[name]]
         gone = [name for name in before if name not in now]
-        self.version += bool(changed or gone)
-        if changed or gone:  # the first runs of an empty folder as well: its pages wait for them
+        first = not self.version  # told though nothing is there: pages say until then that the folder is read
+        self.version += bool(changed or gone or first)
+        if changed or gone or first:
             news = {"changed": changed[:200], "gone": gone[:200], "runs": len(now), "version": self.version}
             self.live.say("runs", news)
 
