@@ -45,6 +45,26 @@ def test_groups_of_one_figure_have_different_colours(tmp_path: Path, shelf_of: C
     assert sorted(places(served).values()) == list(range(STYLES))
 
 
+def test_more_configs_than_colours_have_those_of_the_report_at_first(
+    tmp_path: Path, shelf_of: Callable[..., Served]
+) -> None:
+    """Seven configs of two tasks: five of one figure had a dashed line among them, and not the report's colours."""
+    from relab.report.first import colour_places
+    from relab.runs import grouping
+
+    for env, many in (("cartpole", 5), ("pendulum", 2)):
+        for i in range(many):
+            made_up.run(tmp_path / f"{env}-{i}" / "x", -100.0, env=env, algo__lr=str(0.001 * (i + 1) + many / 1e5))
+    colours = colour_places(groups := grouping.load(tmp_path))
+    report = {group.runs[0].name: colours[id(group)] for group in groups}
+    served = shelf_of()
+    assert {group.runs[0].name: group.place for group in served.bench.shelf.every()} == report
+    assert max(report.values()) < 6
+    made_up.run(tmp_path / "cartpole-5" / "x", -100.0, env="cartpole", algo__lr="0.5")
+    served.bench.shelf.refresh()
+    assert max(group.place for group in served.bench.shelf.every()) == 5, "a whole line is free there"
+
+
 def test_colours_that_cannot_be_remembered_are_given_anew(tmp_path: Path, served: Served) -> None:
     from relab.web.remembered import file_of, folder_of
 

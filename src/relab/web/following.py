@@ -118,7 +118,7 @@ def _evaluations(run: History, known: _Known) -> Iterator[News]:
 
 def _numbers(run: History, played: list[Evaluation]) -> str:
     """evaluated return 375.1 ± 17.57, sampled 367.9 ± 14.45"""
-    texts = []
+    texts: list[str] = []
     for each in played:
         noisy, limits = math.isfinite(each.se) and each.se > 0, of_outcome(run, each.metric)
         error = with_error(each.mean, each.se, limits, number) if noisy else ""
