@@ -94,7 +94,9 @@ def test_findings_are_those_of_examine_and_new_ones_are_said_once(served: Served
     watcher.live = heard = Heard(set())
     runs = [run for group in served.bench.shelf.every() for run in group.runs]
     document = examined(str(served.root), sources(served.bench.shelf, runs))
-    expected = [(f.slug, f.severity, words.in_text(f.message)) for f in examine(served.root).main]
+    expected = [
+        (f.slug, f.severity, words.in_text(f.message).replace(" -> ", " → ")) for f in examine(served.root).main
+    ]
     assert [(f["slug"], f["severity"], f["message"]) for f in document["findings"]] == expected
     assert document["findings"]
     for some in (document["findings"][1:], document["findings"], document["findings"]):

@@ -92,6 +92,7 @@
 
     ends() {  // of the axis that is shown; a log axis begins at its first row above 0
       const span = this.data.span || [0, 1], view = relab.view, to = view.to ?? (span[1] > span[0] ? span[1] : span[0] + 1);
+      if (span[0] === span[1] && span[0] > 0 && view.from == null && view.to == null) return [this.logx() ? to / 10 : 0, span[0] * 1.1];  // one row
       const from = view.from ?? span[0];
       if (!this.logx() || from > 0) return [from, to];
       const firsts = this.data.lines.map((line) => line.x.find((x) => x > 0)).filter((x) => x < to);
