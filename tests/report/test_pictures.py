@@ -28,6 +28,13 @@ def write_arms(folder, seeds=5):
     return folder
 
 
+def test_the_seventh_line_of_a_profile_is_dashed_as_in_every_curve():
+    """It had the first one's colour, and nothing told them apart."""
+    rows = [pictures.Trace(f"c{i}", i, [1.0, 2.0], [1.0, 0.5], [0.5, 0.2], [1.0, 0.9]) for i in (0, 6, 12)]
+    text = svg_pictures.draw(pictures.Profile("task", "score", rows))
+    assert text.count('stroke-dasharray="6 3"') == text.count('stroke-dasharray="2 3"') == 2
+
+
 def drawn(folder):
     runs = [run for group in grouping.load(folder) for run in group.runs]
     return comparison_page.figures(build.compare(runs, Options()))

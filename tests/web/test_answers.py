@@ -420,6 +420,24 @@ def test_watch_tells_rows_evaluations_events_and_findings_until_the_run_ends(tmp
     assert {each.text.partition(":")[0] for each in news if each.kind == "finding"} == slugs
 
 
+def test_watch_tells_both_modes_in_a_line_and_of_a_long_past_the_last(tmp_path: Path) -> None:
+    """Whoever came to a run of a hundred evaluations got two hundred lines."""
+    from relab.record.run_folder import Record
+
+    record = Record.create(tmp_path / "long", made_up.settings(), {}, {"seed": 0})
+    for step in range(0, 4096 * 20, 4096):
+        for mode, value in (("det", 5.0), ("sampled", 4.0)):
+            episodes = [{"seed": i, "return": value + i, "length": 1, "success": None, "end": "x"} for i in range(3)]
+            record.append_eval({"step": step, "mode": mode, "noise": None, "episodes": episodes})
+    record.update_meta(status="finished")
+    record.close()
+    told = [each.text for each in follow(tmp_path / "long", pause=lambda _: None) if each.kind == "evaluation"]
+    assert told[0] == "20 evaluations so far; the last 5:"
+    assert len(told) == 6
+    assert "return 6" in told[-1]
+    assert "sampled 5" in told[-1]
+
+
 def test_watch_waits_while_a_run_trains(tmp_path: Path) -> None:
     folder = made_up.run(tmp_path / "busy", 100.0, seed=0)
     set_meta(folder, status="running", heartbeat=now(), owner=None)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import http.server
 import json
+import shutil
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -24,6 +25,7 @@ from relab.web.told import Told
 from relab.web.watching import Health, sources
 from relab.web.webhook import Webhook
 from web.conftest import Served
+from where import histories
 
 
 class Heard(Live):
@@ -74,11 +76,13 @@ def test_the_first_run_of_an_empty_folder_is_said(tmp_path: Path, shelf_of: Call
     watcher = served.bench.watcher
     watcher.live = heard = Heard(set())
     watcher.look_at_runs()
+    assert heard.said.pop() == ("runs", {"changed": [], "gone": [], "runs": 0, "version": 1}), "it was read"
+    watcher.look_at_runs()
     assert heard.said == []
     made_up.run(tmp_path / "fresh-s0", 5.0, seed=0)
     served.bench.shelf.refresh()
     watcher.look_at_runs()
-    assert heard.said == [("runs", {"changed": ["fresh-s0"], "gone": [], "runs": 1, "version": 1})]
+    assert heard.said == [("runs", {"changed": ["fresh-s0"], "gone": [], "runs": 1, "version": 2})]
 
 
 def test_findings_are_those_of_examine_and_new_ones_are_said_once(served: Served) -> None:
@@ -90,7 +94,9 @@ def test_findings_are_those_of_examine_and_new_ones_are_said_once(served: Served
     watcher.live = heard = Heard(set())
     runs = [run for group in served.bench.shelf.every() for run in group.runs]
     document = examined(str(served.root), sources(served.bench.shelf, runs))
-    expected = [(f.slug, f.severity, words.in_text(f.message)) for f in examine(served.root).main]
+    expected = [
+        (f.slug, f.severity, words.in_text(f.message).replace(" -> ", " → ")) for f in examine(served.root).main
+    ]
     assert [(f["slug"], f["severity"], f["message"]) for f in document["findings"]] == expected
     assert document["findings"]
     for some in (document["findings"][1:], document["findings"], document["findings"]):
@@ -98,6 +104,22 @@ def test_findings_are_those_of_examine_and_new_ones_are_said_once(served: Served
         answer.set_result({**document, "findings": some})
         watcher._take(answer)
     assert [len(data["new"]) for kind, data in heard.said if kind == "findings"] == [0, 1, 0]
+
+
+def test_what_fires_in_a_folder_that_was_empty_is_news(tmp_path: Path, shelf_of: Callable[..., Served]) -> None:
+    """Neither bell nor webhook told what was found first in the first run of a folder."""
+    served = shelf_of(tmp_path)
+    watcher = served.bench.watcher
+    watcher.desk, watcher.live = served.bench.desk, Heard(set())
+    watcher._ask(served.bench.shelf.every())
+    watcher.live = heard = Heard(set())
+    shutil.copytree(histories() / "faulty" / "diverged", tmp_path / "diverged")
+    served.bench.shelf.refresh()
+    watcher._ask(served.bench.shelf.every())
+    assert watcher._examining is not None
+    watcher._take(watcher._examining)
+    ((_, data),) = heard.said
+    assert "diverged" in {each["slug"] for each in data["new"]}
 
 
 def test_a_finding_that_comes_and_goes_is_told_once_until_it_is_worse() -> None:

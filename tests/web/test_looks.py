@@ -15,6 +15,7 @@ from relab.web.colours import STYLES, Colours
 from relab.web.pages import compare
 from relab.web.pages.runs import columns_of
 from relab.web.query import Choice
+from relab.web.shelf import Shelf
 from relab.web.watching import Health
 from web.conftest import Served, two_configs
 
@@ -42,6 +43,26 @@ def test_groups_of_one_figure_have_different_colours(tmp_path: Path, shelf_of: C
         made_up.run(tmp_path / f"c{i:02d}-s0", 100.0, seed=0, algo__lr=str(0.001 * (i + 1)))
     served = shelf_of()
     assert sorted(places(served).values()) == list(range(STYLES))
+
+
+def test_more_configs_than_colours_have_those_of_the_report_at_first(
+    tmp_path: Path, shelf_of: Callable[..., Served]
+) -> None:
+    """Seven configs of two tasks: five of one figure had a dashed line among them, and not the report's colours."""
+    from relab.report.first import colour_places
+    from relab.runs import grouping
+
+    for env, many in (("cartpole", 5), ("pendulum", 2)):
+        for i in range(many):
+            made_up.run(tmp_path / f"{env}-{i}" / "x", -100.0, env=env, algo__lr=str(0.001 * (i + 1) + many / 1e5))
+    colours = colour_places(groups := grouping.load(tmp_path))
+    report = {group.runs[0].name: colours[id(group)] for group in groups}
+    served = shelf_of()
+    assert {group.runs[0].name: group.place for group in served.bench.shelf.every()} == report
+    assert max(report.values()) < 6
+    made_up.run(tmp_path / "cartpole-5" / "x", -100.0, env="cartpole", algo__lr="0.5")
+    served.bench.shelf.refresh()
+    assert max(group.place for group in served.bench.shelf.every()) == 5, "a whole line is free there"
 
 
 def test_colours_that_cannot_be_remembered_are_given_anew(tmp_path: Path, served: Served) -> None:
@@ -153,6 +174,15 @@ def test_a_folder_that_is_being_read_is_not_called_empty(tmp_path: Path, shelf_o
         assert "Reading the folder" in served.get(page).text, page
         served.bench.shelf.progress = None
         assert "relab train ppo" in served.get(page).text, page
+
+
+def test_a_folder_that_nobody_has_looked_into_yet_is_not_called_empty(tmp_path: Path) -> None:
+    """In the second before the first look ended, a page said that there were no runs."""
+    shelf = Shelf(tmp_path)
+    assert shelf.progress is not None
+    shelf.refresh()
+    assert shelf.progress is None
+    shelf.close()
 
 
 def test_a_run_that_logs_little_has_all_its_charts_open(served: Served) -> None:

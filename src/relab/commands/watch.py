@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import shutil
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from relab.base.places import printable
+from relab.base.text import wrap
 from relab.commands.options import AsJson, OneRun, RunsFolder
 from relab.commands.parsing import parse
 from relab.config.base import require
@@ -47,9 +50,18 @@ def main(words: Sequence[str]) -> int:
                 print(encode(news.to_json()).decode(), end="", flush=True)
                 continue
             severity = f"{news.severity}: " if news.severity else ""
-            print(printable(f"{news.step:>12,}  {news.kind:10}  {severity}{news.text}"), flush=True)
+            print(
+                "\n".join(lines(f"{news.step:>12,}  {news.kind:10}  ", printable(f"{severity}{news.text}"))), flush=True
+            )
             if args.bell and news.severity in ("warning", "error"):
                 print("\a", end="", flush=True)
     except KeyboardInterrupt:
         pass
     return 0
+
+
+def lines(head: str, text: str) -> list[str]:
+    """A piece of news, folded below its own beginning in a terminal; one line where a program reads."""
+    if not sys.stdout.isatty():
+        return [f"{head}{text}"]
+    return wrap(text, max(shutil.get_terminal_size().columns - 1, 60), head)

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 KINDS = ("pdf", "svg", "png")
 WIDE = 5.5  # inches: a column and a half
+STYLES = ("-", "--", ":")  # the second and third six configs, as on the page
 FONTS: Any = {"font.size": 9, "pdf.fonttype": 42, "svg.fonttype": "none"}  # text stays text, as journals ask
 
 
@@ -111,7 +112,9 @@ def _profile(axes: Axes, picture: Profile) -> None:
 
 def _trace(axes: Axes, row: Trace, left: float, right: float) -> None:
     tone: Any = COLOURS[row.place % len(COLOURS)]
-    axes.step([left, *row.x, right], [row.share[0], *row.share, 0.0], where="pre", color=tone, lw=1.8, label=row.label)
+    style = STYLES[row.place // len(COLOURS) % len(STYLES)]
+    shares = [row.share[0], *row.share, 0.0]
+    axes.step([left, *row.x, right], shares, where="pre", color=tone, ls=style, lw=1.8, label=row.label)
     if all(math.isfinite(v) for v in (*row.low, *row.high)):
         low, high = [row.low[0], *row.low], [row.high[0], *row.high]
         axes.fill_between([left, *row.x], low, high, step="pre", color=tone, alpha=0.15, lw=0)

@@ -8,7 +8,7 @@ from html import escape
 
 from relab.base.text import cut, number, wrap
 from relab.report.pictures import Improvement, Intervals, Picture, Profile, Row, Trace
-from relab.report.svg_scale import Scale, colour, drawing, padded, tick_text, ticks
+from relab.report.svg_scale import Scale, colour, dashed, drawing, padded, tick_text, ticks
 
 WIDTH, LEFT, RIGHT, ROW, HEAD = 400, 12, 12, 40, 24  # a third of a page, or a telephone
 LINE, LETTER = 14, 6.4  # height of a line and width of a letter
@@ -75,7 +75,9 @@ def profile(picture: Profile) -> str:
     for i, row in enumerate(picture.rows):
         parts.append(_trace(row, x, y))
         at = foot + 38 + LINE * len(names) + 17 * i
-        parts.append(f'<path d="M{LEFT} {at - 4}h18" stroke="{colour(row.place)}" stroke-width="3"/>')
+        parts.append(
+            f'<path d="M{LEFT} {at - 4}h18" stroke="{colour(row.place)}" stroke-width="3"{dashed(row.place)}/>'
+        )
         parts.append(_text(LEFT + 26, at, cut(row.label, ACROSS - 5)))
     return drawing(WIDTH, height, f"performance profile, {picture.title}", "".join(parts))
 
@@ -87,7 +89,7 @@ def _trace(row: Trace, x: Scale, y: Scale) -> str:
         path = "M" + "L".join(f"{a:.1f} {b:.1f}" for a, b in [*up, *down[::-1]]) + "Z"
         parts.append(f'<path class="band" d="{path}" fill="{tone}" opacity=".15"/>')
     path = "M" + "L".join(f"{a:.1f} {b:.1f}" for a, b in stairs(row.x, row.share, x, y, to_zero=True))
-    return "".join([*parts, f'<path d="{path}" fill="none" stroke="{tone}" stroke-width="2"/>'])
+    return "".join([*parts, f'<path d="{path}" fill="none" stroke="{tone}" stroke-width="2"{dashed(row.place)}/>'])
 
 
 def stairs(

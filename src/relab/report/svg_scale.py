@@ -45,6 +45,12 @@ def colour(place: int) -> str:
     return COLOURS[place % len(COLOURS)]
 
 
+def dashed(place: int) -> str:
+    """What a line of this place has besides its colour: from the seventh on dashes, from the thirteenth dots."""
+    dash = DASHES[place // len(COLOURS) % len(DASHES)]
+    return f' stroke-dasharray="{dash}"' if dash else ""
+
+
 def drawing(width: float, height: float, label: str, body: str) -> str:
     """A whole drawing, with what it shows in words for those who do not see it."""
     return (f'<svg class="curve" viewBox="0 0 {width:.0f} {height:.0f}" role="img" aria-label="{escape(label)}" '

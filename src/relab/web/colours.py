@@ -33,11 +33,11 @@ class Colours:
         few, names = groups[:MOST], _names(groups[:MOST])
         known = {name: self.places[g.key] for g, name in zip(few, names) if g.key in self.places}
         used, mine = Counter(self.places.values()), _by_env(few, self.places)
-        before = len(self.places)
+        before, fresh = len(self.places), not self.places  # the first time the report's own
         for group, name in zip(few, names):
             if group.key in self.places:
                 continue
-            free = min(range(STYLES), key=lambda place: (mine[group.env][place], used[place], place))
+            free = group.place % STYLES if fresh else self._free(mine[group.env], used)
             place = known.setdefault(name, free)
             self.places[group.key] = place
             used[place] += 1
@@ -45,6 +45,11 @@ class Colours:
         if len(self.places) > before:
             _write(self.root, self.places)
         return [replace(g, place=self.places.get(g.key, int(g.key[:6], 16) % STYLES)) for g in groups]
+
+    @staticmethod
+    def _free(mine: Counter[int], used: Counter[int]) -> int:
+        """One that nobody in the environment has: a whole line before a dashed one, and one that few others have."""
+        return min(range(STYLES), key=lambda place: (mine[place], place // 6, used[place], place))
 
 
 def _names(groups: Sequence[SeedGroup]) -> list[str]:

@@ -95,7 +95,7 @@ def _shown(finding: Finding, report: Report, new: bool) -> Document:
     body = finding.to_json()
     body |= {
         "where": finding.run or report.called(finding.group),
-        "message": words.in_text(finding.message),
+        "message": words.in_text(finding.message).replace(" -> ", " → "),
         "check": words.in_text(render.evidence(finding, drawn=True)),
         "tries": [render.try_text(one) for one in finding.suggest],
         "spark": str(render.spark(finding)),

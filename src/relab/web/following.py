@@ -17,7 +17,7 @@ from relab.formats.read.source import Source
 from relab.formats.read.stamps import Stamp, stamp_of
 from relab.health.examine import examine_loaded
 from relab.record.bounds import of_outcome, with_error
-from relab.record.evaluations import evaluations, outcome_of
+from relab.record.evaluations import Evaluation, evaluations, outcome_of
 from relab.record.history import History
 from relab.record.state import state_of, steps_of
 from relab.report import words
@@ -25,6 +25,7 @@ from relab.runs.course import judged_by
 from relab.web.charts import event_text
 from relab.web.told import Told
 
+LAST = 5  # evaluations of a run that are told when one comes to watch it
 EXAMINED_S = 5.0  # between two examinations, at least
 EVENTS = ("stage", "gate", "alert", "warning", "error", "stop", "resume", "interrupt", "finish")
 
@@ -47,7 +48,7 @@ class _Known:
     """What has been said already."""
 
     step: int = -1
-    evals: int = 0
+    evaluated: set[tuple[int, str]] = field(default_factory=set)  # step and mode
     events: int = 0
     findings: Told = field(default_factory=Told)
     examined: float = -math.inf
@@ -87,12 +88,7 @@ def _only(path: Path) -> Source:
 
 def _rows(run: History, known: _Known) -> Iterator[News]:
     """New evaluations and events one by one; of rows of training the last."""
-    played = [e for mode in ("det", "sampled") for e in evaluations(run.evals, mode, outcome_of(run.meta))]
-    for each in sorted(played, key=lambda e: e.step)[known.evals :]:
-        noisy, limits = math.isfinite(each.se) and each.se > 0, of_outcome(run, each.metric)
-        error = with_error(each.mean, each.se, limits, number) if noisy else ""
-        yield News("evaluation", each.step, f"{words.metric(each.metric)} {number(each.mean)}{error} (n = {each.n})")
-    known.evals = len(played)
+    yield from _evaluations(run, known)
     for event in run.events[known.events :]:
         if event.get("kind") in EVENTS:
             step = event.get("step")
@@ -102,6 +98,32 @@ def _rows(run: History, known: _Known) -> Iterator[News]:
     if step > known.step:
         known.step = step
         yield News("rows", step, _standing(run))
+
+
+def _evaluations(run: History, known: _Known) -> Iterator[News]:
+    """A line for each; of a run that was not watched from its beginning the last ones."""
+    played = [e for mode in ("det", "sampled") for e in evaluations(run.evals, mode, outcome_of(run.meta))]
+    steps: dict[int, list[Evaluation]] = {}
+    for each in played:
+        if (each.step, each.mode) not in known.evaluated:
+            steps.setdefault(each.step, []).append(each)
+    fresh = sorted(steps)
+    if not known.evaluated and len(fresh) > LAST + 1:
+        yield News("evaluation", fresh[-LAST - 1], f"{len(fresh)} evaluations so far; the last {LAST}:")
+        fresh = fresh[-LAST:]
+    for step in fresh:
+        yield News("evaluation", step, f"{_numbers(run, steps[step])} (n = {steps[step][0].n})")
+    known.evaluated |= {(each.step, each.mode) for each in played}
+
+
+def _numbers(run: History, played: list[Evaluation]) -> str:
+    """evaluated return 375.1 ± 17.57, sampled 367.9 ± 14.45"""
+    texts: list[str] = []
+    for each in played:
+        noisy, limits = math.isfinite(each.se) and each.se > 0, of_outcome(run, each.metric)
+        error = with_error(each.mean, each.se, limits, number) if noisy else ""
+        texts.append(f"{'sampled' if texts else words.metric(each.metric)} {number(each.mean)}{error}")
+    return ", ".join(texts)
 
 
 def _standing(run: History) -> str:

@@ -50,7 +50,7 @@ class Shelf:
         self.root, self.most = Path(os.path.abspath(root)), most
         self.claims = Claims(self.root)
         self.trash: list[Path] = []
-        self.progress: tuple[int, int, str] | None = None  # of the first look, while it goes on
+        self.progress: tuple[int, int, str] | None = (0, 0, "")  # of a look that finds new runs; the first is to come
         self.took_s = 0.0  # by the last walk through the folders, of a core
         self._asking = ThreadPoolExecutor(1, "relab-index")
         self._index = self._asking.submit(Index, self.root).result()
@@ -58,6 +58,7 @@ class Shelf:
         self._walking = self._asking if in_memory else ThreadPoolExecutor(1, "relab-walk")
         self._walker = self._index if in_memory else self._walking.submit(Index, self.root).result()
         self._colours = Colours(self.root)
+        self._looked = False  # whether the first look has ended
         self._grouped_s = 0.0  # that it took to put all runs into groups
         self._groups: tuple[int, float, list[SeedGroup]] | None = None
         self._kept: OrderedDict[tuple[Path, str], Kept] = OrderedDict()
@@ -78,6 +79,8 @@ class Shelf:
         count = self._walker.refresh(tell)
         self.took_s = time.thread_time() - began
         self.progress, self.trash = None, self._walker.trash
+        if not self._looked:
+            self._looked, self._groups = True, None
         return count
 
     def _ask(self, question: Callable[[Index], T]) -> T:
@@ -94,7 +97,9 @@ class Shelf:
     def _every(self, index: Index) -> list[SeedGroup]:
         version, now = _version(index), time.monotonic()
         if self._groups is None or self._groups[0] != version or self._silent(now - self._groups[1]):
-            self._groups = (version, now, self._colours.fixed(seeds.whole(index)))
+            whole = self._looked or bool(self._colours.places)
+            groups = seeds.whole(index)  # which colours those have that came first is for a whole folder to say
+            self._groups = (version, now, self._colours.fixed(groups) if whole else groups)
             self._grouped_s = time.monotonic() - now
         return self._groups[2]
 

@@ -66,7 +66,7 @@ class Watcher:
         self._hurried, self.version = False, 0  # which grows when a run has changed
         self._examining: Future[Any] | None = None
         self._rest_until, self._asked_for = 0.0, -1
-        self._told = Told()
+        self._told, self._began = Told(), False
         self._thread = threading.Thread(target=self._watch, name="relab-watch", daemon=True)
 
     def start(self) -> None:
@@ -131,8 +131,9 @@ class Watcher:
         before, self._seen.rows = self._seen.rows, now
         changed = [name for name in now if before.get(name) != now[name]]
         gone = [name for name in before if name not in now]
-        self.version += bool(changed or gone)
-        if changed or gone:  # the first runs of an empty folder as well: its pages wait for them
+        first = not self.version  # told though nothing is there: pages say until then that the folder is read
+        self.version += bool(changed or gone or first)
+        if changed or gone or first:
             news = {"changed": changed[:200], "gone": gone[:200], "runs": len(now), "version": self.version}
             self.live.say("runs", news)
 
@@ -151,6 +152,7 @@ class Watcher:
 
     def _ask(self, groups: list[SeedGroup]) -> None:
         runs = [run for group in groups for run in group.runs if not run.archived]
+        self._began = self._began or not runs  # whatever comes into an empty folder is news
         if not runs or len(runs) > examining.MOST:
             many = f"{len(runs):,} runs are more than are examined together ({examining.MOST})"
             version = self.health.version + 1
@@ -162,7 +164,7 @@ class Watcher:
 
     def _take(self, answer: Future[Any]) -> None:
         self._rest_until = time.monotonic() + REST_S
-        first = self.health.document is None
+        first, self._began = not self._began, True  # what was there before the server is no news
         try:
             self.health = Health(answer.result(), "done", "", self.health.version + 1)
         except Exception as error:  # pages without findings are better than none, and say so

@@ -21,6 +21,7 @@ from relab.record import glossary
 from relab.record.bounds import of_outcome, with_error
 from relab.record.clock import elapsed
 from relab.record.evaluations import episodes
+from relab.record.history import History
 from relab.record.state import steps_of
 from relab.report import curves, first, sections, svg_scale, svg_small, tables, words
 from relab.report.changes import base_of
@@ -200,7 +201,7 @@ def _seed(run: Run, called: str) -> SeedRow:
         number(last.mean) + error if last is not None else "none",
         number(best.mean) if best is not None else "none",
         f"{best.step:,}" if best is not None else "",
-        steps_of(run.history), duration(elapsed(run.history)),
+        steps_of(run.history), _took(run.history),
     )  # fmt: skip
 
 
@@ -277,3 +278,9 @@ def _episodes(row: Document) -> list[Document]:
         return [dict(each) for each in episodes(row)]
     except ValueError:
         return []
+
+
+def _took(history: History) -> str:
+    """Empty where the log has no clock."""
+    seconds = elapsed(history)
+    return duration(seconds) if math.isfinite(seconds) else ""

@@ -117,15 +117,19 @@ relab.on("findings", (news) => {
 // ---- Bell, light and dark
 
 relab.ring = () => {
-  const sound = new AudioContext(), tone = sound.createOscillator(), loud = sound.createGain();
+  const sound = (relab.sound ||= new AudioContext()), tone = sound.createOscillator(), loud = sound.createGain();
   tone.frequency.value = 880;
   loud.gain.setValueAtTime(0.15, sound.currentTime);
   loud.gain.exponentialRampToValueAtTime(0.001, sound.currentTime + 0.9);
   tone.connect(loud).connect(sound.destination);
   tone.start();
   tone.stop(sound.currentTime + 0.9);
-  tone.onended = () => sound.close();
+  if (document.hidden) document.title = "● " + document.title.replace(/^● /, "");  // the tab says it as well, until it is seen
 };
+addEventListener("visibilitychange", () => { if (!document.hidden) document.title = document.title.replace(/^● /, ""); });
+// A browser lets no page sound before it was clicked or typed into: of a bell that was on before, the first touch counts.
+const wake = () => { if (localStorage.getItem("relab-bell")) (relab.sound ||= new AudioContext()).resume(); };
+for (const kind of ["pointerdown", "keydown"]) addEventListener(kind, wake, { once: true });
 const bell = $("#bell"), showBell = () => bell.setAttribute("aria-pressed", String(!!localStorage.getItem("relab-bell")));
 bell.onclick = () => {
   if (localStorage.getItem("relab-bell")) localStorage.removeItem("relab-bell");

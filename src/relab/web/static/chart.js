@@ -92,6 +92,7 @@
 
     ends() {  // of the axis that is shown; a log axis begins at its first row above 0
       const span = this.data.span || [0, 1], view = relab.view, to = view.to ?? (span[1] > span[0] ? span[1] : span[0] + 1);
+      if (span[0] === span[1] && span[0] > 0 && view.from == null && view.to == null) return [this.logx() ? to / 10 : 0, span[0] * 1.1];  // one row
       const from = view.from ?? span[0];
       if (!this.logx() || from > 0) return [from, to];
       const firsts = this.data.lines.map((line) => line.x.find((x) => x > 0)).filter((x) => x < to);
@@ -200,13 +201,17 @@
       if (!this.figure.classList.contains("lead")) return;
       const groups = new Map();
       for (const line of data.lines) groups.set(line.group, [...(groups.get(line.group) || []), line]);
-      const several = groups.size > 1;
+      const several = groups.size > 1, said = new Set();
+      const bands = [...groups.keys()].map((group) => data.bands.find((each) => each.group === group)?.label);
+      const same = several && bands[0] && bands.every((label) => label === bands[0]);  // then it is said once
       for (const [group, lines] of groups) {
         const band = data.bands.find((each) => each.group === group);
         const text = band ? `thick: ${band.label}; thin: each seed` : lines.length > 1 ? `${lines.length} runs, no band under 5 seeds` : lines[0].run;
-        this.key(box, lines[0].place, !several ? text : lines.length > 1 ? `${group}: ${text}` : group, "g:" + group);
+        said.add(lines.length > 1 ? text : "");
+        this.key(box, lines[0].place, !several ? text : lines.length > 1 && !same ? `${group}: ${text}` : group, "g:" + group);
         if (!several && lines.length > 1) for (const line of lines) this.key(box, line.place, line.called, "r:" + line.run);
       }
+      if (same) box.append([...said].join(""));
       if (data.lines.some((line) => line.smooth)) box.append("faint: the rows themselves; strong: smoothed");
     }
 
