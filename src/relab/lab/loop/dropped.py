@@ -129,8 +129,8 @@ def digest(path: Path) -> str:
     except OSError:
         data = None
     if data is None:
-        it = path.lstat()
-        data = f"{it.st_mode} {it.st_dev} {it.st_ino}".encode()
+        place = path.lstat()
+        data = f"{place.st_mode} {place.st_dev} {place.st_ino}".encode()
     return hashlib.sha256(data).hexdigest()[:16]
 
 

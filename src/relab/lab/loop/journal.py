@@ -323,17 +323,17 @@ def key_of(folder: Path, lines: list[bytes]) -> Key:
 
 def vouched(folder: Path, lines: list[bytes], key: Key) -> str:
     """The last seal of a journal that has all rows its loop wrote, and no others."""
-    found = checked(lines, key)
-    whole = len(found.good) >= key.rows
+    seals = checked(lines, key)
+    whole = len(seals.good) >= key.rows
     back = "put the journal back from a backup, or begin another loop with --name"
     remedy = "take these rows out of it" if whole else back
-    rows = ", ".join(map(str, found.other[:5])) + (" ..." if len(found.other) > 5 else "")
-    forged(not found.other, f"every row of {folder / FILE} must carry this loop's seal, but {len(found.other)} of"
+    rows = ", ".join(map(str, seals.other[:5])) + (" ..." if len(seals.other) > 5 else "")
+    forged(not seals.other, f"every row of {folder / FILE} must carry this loop's seal, but {len(seals.other)} of"
            f" {len(lines)} do not (row {rows}): they were written or changed by another program, a run of this loop"
            f" perhaps; {remedy}. {ACCEPT}")  # fmt: skip
     forged(whole, f"{folder / FILE} must have the {key.rows} rows that this loop wrote, but has {len(lines)}: the"
            f" others were taken out; {back}. {ACCEPT}")  # fmt: skip
-    return found.last
+    return seals.last
 
 
 def accepted(folder: Path, tell: Callable[[str], None] = lambda line: None) -> Journal:

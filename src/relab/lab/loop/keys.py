@@ -96,8 +96,8 @@ def _prune() -> None:
 
 
 def _all() -> list[Key]:
-    found = [_read(path.stem) for path in sorted(place().glob("*.json"))]
-    return [key for key in found if key is not None]
+    known = [_read(path.stem) for path in sorted(place().glob("*.json"))]
+    return [key for key in known if key is not None]
 
 
 def _read(loop: str) -> Key | None:
