@@ -49,14 +49,14 @@ class Bench:
     def once(self, question: Callable[..., Any], sources: Sequence[Source], *files: Path) -> Future[Any]:
         """What the desk says about these runs; asked again only when a file of theirs, or one of these, has changed."""
         stamp = (tuple(stamp_of(source) for source in sources), tuple(map(_time, files)))
-        asked: Future[Any] | None = None
+        fresh: Future[Any] | None = None
         with self._lock:
             known = self._answers.get(question.__name__)
             if known is None or known[0] != stamp or (known[1].done() and known[1].exception() is not None):
                 known = self._answers[question.__name__] = stamp, self.desk.ask(question, str(self.root), sources)
-                asked = known[1]
-        if asked is not None:  # outside of the lock: an answer may be there already
-            asked.add_done_callback(partial(self._keep, question.__name__))
+                fresh = known[1]
+        if fresh is not None:  # outside of the lock: an answer may be there already
+            fresh.add_done_callback(partial(self._keep, question.__name__))
         return known[1]
 
     def said(self, question: Callable[..., Any]) -> Any:

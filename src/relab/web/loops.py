@@ -18,7 +18,7 @@ from relab.runs.listing import ListedRun
 
 MOST = 20  # loops that are shown
 LOOP, JOURNAL = "loop.yaml", "journal"
-TOLD, DROP, WITHDRAW = (f"relab.lab.loop.outside:{name}" for name in ("told", "drop", "withdraw"))
+STANDING, DROP, WITHDRAW = (f"relab.lab.loop.outside:{name}" for name in ("standing", "drop", "withdraw"))
 
 
 def homes(runs: Iterable[ListedRun]) -> list[Path]:

@@ -29,19 +29,19 @@ from relab.lab.sweep.axis import Axis
 from relab.runs.naming import shown
 
 
-def told(root: str, folders: Sequence[Path]) -> list[Document]:
+def standing(root: str, folders: Sequence[Path]) -> list[Document]:
     """How far each loop is, what may change in it, and what waits to be taken; one that is broken says why."""
     made = []
     for folder in folders:
         name = Path(os.path.relpath(folder, root)).as_posix()
         try:
-            made.append({"name": name, "problem": ""} | _told(folder))
+            made.append({"name": name, "problem": ""} | _standing(folder))
         except Exception as error:  # whatever a stranger's journal holds, the other loops are still shown
             made.append({"name": name, "problem": blame.reason(error)})
     return made
 
 
-def _told(folder: Path) -> Document:
+def _standing(folder: Path) -> Document:
     looping = loop.glance(folder)
     state, settings = looping.state, looping.arms.settings(looping.state.best)
     waits, why = _waiting(looping)
@@ -81,8 +81,8 @@ def drop(root: str, folder: Path, values: Mapping[str, str], rationale: str) -> 
     allowed = looping.plan.policy.axes
     unknown = [key for key in values if key not in allowed]
     require(not unknown, f"the loop may not change {unknown[:1]}")
-    asked = {key: scalar(text.strip()) for key, text in values.items() if text.strip() != shown(settings.get(key))}
-    change = {key: value for key, value in asked.items() if value != settings.get(key)}
+    wanted = {key: scalar(text.strip()) for key, text in values.items() if text.strip() != shown(settings.get(key))}
+    change = {key: value for key, value in wanted.items() if value != settings.get(key)}
     require(bool(change), f"every value is that of {best}, the best config: change one")
     body = {"parent": best, "set": change, **({"rationale": rationale.strip()} if rationale.strip() else {})}
     data = layers.format_yaml(body).encode()

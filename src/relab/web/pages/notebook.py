@@ -144,7 +144,9 @@ async def more(request: Request) -> Response:
     advice = await asyncio.wrap_future(bench.once(advising.advice, made, *files)) if made else []
     stale = await asyncio.wrap_future(bench.desk.ask(advising.stale, str(bench.root), logs)) if logs else []
     folders = loops.homes(run for group in bench.shelf.every() for run in group.runs)
-    told = await asyncio.wrap_future(bench.desk.ask(named, loops.TOLD, str(bench.root), folders)) if folders else []
+    standing = (
+        await asyncio.wrap_future(bench.desk.ask(named, loops.STANDING, str(bench.root), folders)) if folders else []
+    )
     waiting = [each for each in advice if each["id"] not in decided]
     last = [*reversed(decided.values())][:DECIDED]
     return HTMLResponse(
@@ -156,7 +158,7 @@ async def more(request: Request) -> Response:
             stale=stale,
             logs=logs,
             root=bench.root,
-            loops=told,
+            loops=standing,
         )
     )
 
