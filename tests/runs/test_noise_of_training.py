@@ -67,3 +67,13 @@ def test_a_mean_of_two_episodes_has_the_error_of_two() -> None:
         run = log_of("return/mean_100", LENGTH * 2 * np.arange(1, 21), values, with_lengths=True)
         errors.append(course_on(run, "return/mean_100").points[0].se)
     assert np.median(errors) == pytest.approx(280 / np.sqrt(4), rel=0.25)  # the first block: two rows, four episodes
+
+
+ODD = [[np.nan] * 40, [np.inf] * 40, [1e308] * 39 + [-1e308], [np.nan] * 39 + [5.0], [7.0] * 40]
+
+
+@pytest.mark.parametrize("values", ODD)
+@pytest.mark.parametrize("metric", ["return/mean", "return/mean_100"])
+def test_odd_values_are_no_error(metric: str, values: list[float]) -> None:
+    points = course_on(log_of(metric, np.arange(40) * 1000, np.array(values)), metric).points
+    assert all(not p.se < 0 for p in points)

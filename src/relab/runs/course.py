@@ -293,6 +293,8 @@ def _guessed(values: np.ndarray, window: int) -> np.ndarray:
     first half is left out, where rows may be means of few episodes.
     """
     good = values[np.isfinite(values)]
+    if not len(good):
+        return np.ones(len(values) - 1)
     good = good[len(good) // 2 :] if len(good) >= 2 * FEW else good
     good = good - good.mean()
     total = float((good * good).sum())
