@@ -40,7 +40,8 @@ class Trend:
             return f"whether {self.metric} still rises at the end cannot be told from its noise: {ends}"
         if self.kind == STAYS:
             return f"{self.metric} no longer rises at the end: {ends}"
-        sure = "beyond all noise" if math.isinf(self.errors) else f"{self.errors:.2g} standard errors"
+        errors = clear(self.end.mean - self.start.mean, self.start, self.end)
+        sure = "beyond all noise" if math.isinf(errors) else f"{errors:.2g} standard errors"
         return f"{self.metric} still rises at the end: {ends} ({sure})"
 
 
@@ -97,7 +98,8 @@ def of_most_seeds(rising: list[tuple[View, Trend]], whole: list[View]) -> tuple[
         group = [other for other in whole if other is view or same_group(other, view)]
         high = sorted((other for other in group if other.name in names), key=lambda other: other.verdict.final)
         if 2 * len(high) > len(group):
-            kept.append((abs(high.index(view) - (len(high) - 1) // 2), view, trend))
+            place = [other.name for other in high].index(view.name)  # views hold arrays, which have no equality
+            kept.append((abs(place - (len(high) - 1) // 2), view, trend))
         elif view is high[0]:
             where = f"in {len(high)} of the {len(group)} seeds of {view.name}'s config"
             uneven.append(f"{where} the return still rises at the end, in the others it does not: more steps are not"

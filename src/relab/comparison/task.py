@@ -130,7 +130,7 @@ def task_of(arms: list[Arm], metric: str, options: Options) -> Task:
     step, beyond = numbers.common_step([arm.runs for arm in arms], metric)
     if options.ended is not None:
         step, beyond = numbers.furthest(runs, metric), False
-    level = level_of(arms, metric, options.level)
+    level = level_of(arms, metric, options.level, step)
     measure = measure_of(arms, metric, options, level)
     measure = measure._replace(bounds=bounds_at(runs[0].history, measure.at, measure.metric))
     ended = options.ended or frozenset()
@@ -194,7 +194,7 @@ def _tenth(arms: Sequence[Arm], metric: str) -> int:
     return int(np.median(rows)) if rows else 5
 
 
-def level_of(arms: Sequence[Arm], metric: str, requested: float | None) -> tuple[float, str] | None:
+def level_of(arms: Sequence[Arm], metric: str, requested: float | None, step: float) -> tuple[float, str] | None:
     """The level whose first step is told: the one given, stop_at, Gymnasium's `solved`, or most of the way up."""
     runs = [run for arm in arms for run in arm.runs]
     if requested is not None:
@@ -208,13 +208,15 @@ def level_of(arms: Sequence[Arm], metric: str, requested: float | None) -> tuple
     solved = measured.solved if measured is not None else None
     if solved is not None:
         return float(solved), "called solved by Gymnasium"
-    return _most_way(arms, metric)
+    return _most_way(arms, metric, step)
 
 
-def _most_way(arms: Sequence[Arm], metric: str) -> tuple[float, str] | None:
+def _most_way(arms: Sequence[Arm], metric: str, step: float) -> tuple[float, str] | None:
+    """Of the curves up to the step at which they are compared."""
     starts, ends = [], []
     for arm in arms:
-        curves = [c.values[np.isfinite(c.values)] for run in arm.runs if (c := numbers.column_of(run, metric))]
+        columns = [c for run in arm.runs if (c := numbers.column_of(run, metric))]
+        curves = [c.values[np.isfinite(c.values) & (c.steps <= step)] for c in columns]
         firsts, lasts = ([float(v[i]) for v in curves if len(v)] for i in (0, -1))
         starts += firsts
         ends += [float(np.mean(lasts))] if lasts else []

@@ -36,5 +36,5 @@ def applied(rules: Iterable[Rule], view: View, not_checked: Iterable[NotChecked]
     mine = {rule.slug for rule in every if rule.slug not in alone or applies(rule, view)}
     gone = {each.slug for each in not_checked if each.run == view.name or each.slug not in alone}
     also = tuple(sorted(families(view) - {view.algo}))
-    guessed = not view.config.get("algo.name")
+    guessed = view.algo_is_guessed
     return Applied(len(every), len(mine), len(mine - gone), view.algo, guessed, view.kind, also)

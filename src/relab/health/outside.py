@@ -26,6 +26,7 @@ WORTH_SAYING = {"return²": 0.1}  # squared errors under a tenth of the squared 
 LEVELS = ("first", "middle", "last", "peak")
 LATE = ("middle", "last")
 HIGH, LOW = "high", "low"
+UNMOVED = "updates that do not reach the policy: a learning rate near 0, no optimiser step, a ratio that is always 1"
 BONUS = "an entropy bonus that is too large"
 
 
@@ -44,7 +45,7 @@ class Sign:
 SIGNS = (
     Sign("policy/kl", HIGH, LEVELS, "step", "steps that are too large: learning rate, epochs or a clip that is wide"),
     Sign("policy/kl", LOW, ("first", "peak"), "step",  # a solved task moves no more
-         "updates that do not reach the policy: a learning rate near 0, no optimiser step, a ratio that is always 1"),
+         UNMOVED),
     Sign("policy/clip_share", HIGH, LEVELS, "step", "too many epochs or a learning rate that is too large"),
     Sign("policy/entropy", HIGH, ("growth",), "policy", BONUS),
     Sign("policy/std_mean", HIGH, ("growth",), "policy", BONUS),

@@ -280,11 +280,21 @@ def finding(finding: Finding, others: list[Finding], report: Report) -> list[str
     also = f" (and {more} more {'run' if more == 1 else 'runs'})" if more else ""
     began = _began(finding, others, report)
     since = f", {began.words}" if began is not None and began.marked else ""
-    because = f", explained by {finding.explained_by}" if finding.explained_by else ""
+    because = _because(finding, [f for f in others if f.slug == finding.slug and f is not finding])
     status = "" if finding.status == "fired" else f", {finding.status}"
     lines = [f"{finding.severity}: {finding.slug} in {where}{also}{since}{because}{status}", f"  {finding.message}"]
     lines.append("  " + numbers(finding) if finding.evidence else f"  why: {finding.meaning}")
     return [*lines, f"  try: {'; '.join(tried(item) for item in finding.suggest)}"]
+
+
+def _because(finding: Finding, same: list[Finding]) -> str:
+    """By what it is explained; in how many of the runs, where other runs have it without that."""
+    if not finding.explained_by:
+        return ""
+    all_of_them = [finding, *same]
+    count = sum(f.explained_by == finding.explained_by for f in all_of_them)
+    here = "" if count == len(all_of_them) else f" in {count} of {len(all_of_them)}"
+    return f", explained by {finding.explained_by}{here}"
 
 
 def _began(finding: Finding, others: list[Finding], report: Report) -> Since | None:

@@ -24,18 +24,6 @@ from relab.record.history import History
 from relab.runs.course import Course, course_of, is_return
 from relab.runs.verdict import Verdict, began, verdict_of
 
-# Names that tools give to variants of one algorithm; the rules are about the family.
-FAMILIES = {
-    "ppo": "ppo ppo2 maskableppo recurrentppo appo ippo mappo puffer pufferlib",
-    "a2c": "a2c a3c",
-    "dqn": "dqn qrdqn c51 ddqn rainbow doubledqn",
-    "sac": "sac crossq tqc droq redq",
-    "td3": "td3 ddpg",
-    "awr": "awr awac crr marwil",
-    "iql": "iql implicitqlearning",
-    "dreamer": "dreamer dreamerv1 dreamerv2 dreamerv3 p2edv3 sleepydreamer",
-}
-FAMILY = {name: family for family, names in FAMILIES.items() for name in names.split()}
 ITERATIONS = ("outer_iters", "iterations", "total_iterations", "num_iterations", "max_iterations")
 LOADED = re.compile(
     r"(?i)(^|[._])(load_model_path|load_path|trained_agent|init_from|checkpoint_path|pretrained|start_from)$"
@@ -69,15 +57,19 @@ class View:
         ours = self.history.trained_by_relab
         return registry.trust_word(self.config.get("env.name"), self.config.get("algo.name")) if ours else ""
 
-    @cached_property
+    @property
     def algo(self) -> str | None:
         """The family of the algorithm: ppo, a2c, sac, td3, dqn, or its own name; None where nothing tells."""
-        name = self.config.get("algo.name")
-        if not isinstance(name, str) or not name:
-            return guess.family(self.history.columns)
-        whole = re.sub(r"[^a-z0-9]", "", name.lower())
-        first = re.split(r"[^a-z0-9]", name.lower())[0]  # ppo_continuous_action
-        return FAMILY.get(whole) or FAMILY.get(first) or whole
+        return self._algorithm.family
+
+    @property
+    def algo_is_guessed(self) -> bool:
+        """Whether what is logged tells it: no name, or that of a script."""
+        return self._algorithm.guessed
+
+    @cached_property
+    def _algorithm(self) -> guess.Algorithm:
+        return guess.algorithm(self.config.get("algo.name"), self.history.columns)
 
     @cached_property
     def spec(self) -> dict[str, Any]:

@@ -58,6 +58,8 @@ def with_error(mean: float, error: float, bounds: Bounds, shown: Callable[[float
     >>> with_error(480, 11, (0, 500), str), with_error(497, 11, (0, 500), str), with_error(500, 11, (0, 500), str)
     (' ± 11', ' +3/-11', ' +0/-11')
     """
+    if not bounds[0] <= mean <= bounds[1]:  # in other units: these bounds are not about it
+        return f" ± {shown(error)}"
     up, down = (max(min(error, room), 0.0) for room in (bounds[1] - mean, mean - bounds[0]))
     return f" ± {shown(error)}" if up == down == error else f" +{shown(up)}/-{shown(down)}"
 

@@ -37,6 +37,8 @@ JUMP = 5.0  # spreads of the rows on both sides: noise alone cuts no seven or mo
 ROUNDING, TINY = 1e-9, 1e-300
 FEW = 4  # rows from which a curve's own noise can be told
 NORMAL, ABSOLUTE = 1.4826, 1.2533  # median, mean absolute deviation -> standard deviation of a normal
+EPISODES = 30  # of a block from which on they tell their own noise
+FEWEST_DF = 3.0  # of the noise of a curve: a level of three rows is told apart by how far it lies from all others, too
 OVERLAP = 0.5  # second differences that tell as much of a variance as one independent row
 RETURNS = (*glossary.RETURNS, "eval/success_det", "eval/success_sampled", "return/success")
 NO_RETURN = re.compile(r"(?i)std|min|max|loss|scale")
@@ -215,22 +217,40 @@ def _noises(run: History, metric: str, column: Column, cuts: list[np.ndarray]) -
 
 
 def _counted(run: History, metric: str, column: Column, cuts: list[np.ndarray]) -> list[Noise] | None:
-    """Rows that say over how many episodes they are means, and how these spread."""
+    """Rows that say over how many episodes they are means, and how these spread (as numpy.std has it)."""
     spread, counts = (run.columns.get(f"return/{k}") for k in ("std", "episodes"))
     if metric != "return/mean" or spread is None or counts is None:
         return None
     std, n = (dict(zip(c.steps.tolist(), c.values.tolist())) for c in (spread, counts))
-    squares = np.array([_square(std.get(step), n.get(step)) for step in column.steps.tolist()])
-    good = np.isfinite(squares)
-    if good.mean() < 0.5:
+    rows = [_row(std.get(step), n.get(step)) for step in column.steps.tolist()]
+    if np.mean([row is not None for row in rows]) < 0.5:
         return None
-    squares[~good] = squares[good].mean()  # a single episode says nothing of its own noise
-    return [Noise(float(math.sqrt(squares[cut].sum()) / len(cut))) for cut in cuts]
+    known = np.array([row or (0.0, 1.0) for row in rows])  # a single episode says nothing of its own noise
+    return [_of_episodes(column.values, known, cut) for cut in cuts]
 
 
-def _square(std: float | None, n: float | None) -> float:
+def _row(std: float | None, n: float | None) -> tuple[float, float] | None:
     known = std is not None and n is not None and math.isfinite(std) and math.isfinite(n) and n > 1
-    return std * std / n if known else math.nan  # type: ignore[operator]
+    return (std, n) if known else None  # type: ignore[return-value]
+
+
+def _of_episodes(values: np.ndarray, known: np.ndarray, cut: np.ndarray) -> Noise:
+    """From the spread within rows; where a block has few episodes, from all that lie near it, and how far their rows lie
+    from a line."""
+    std, n = known.T
+    if n[cut].sum() >= EPISODES:
+        inside = cut[n[cut] > 1]
+        square = float((n[inside] * std[inside] ** 2).sum() / max((n[inside] - 1).sum(), 1.0))
+        return Noise(math.sqrt(square * float((1 / n[cut]).sum())) / len(cut))
+    start, stop = around(values, cut)
+    near = np.arange(start, stop)[np.isfinite(values[start:stop])]
+    total = float(n[near].sum())
+    if len(near) < FEW:
+        return UNKNOWN
+    slope, level = np.polyfit(near, values[near], 1, w=np.sqrt(n[near]))  # a rise is no noise
+    off = values[near] - level - slope * near
+    square = float((n[near] * (std[near] ** 2 + off**2)).sum()) / (total - 2)
+    return Noise(math.sqrt(square * float((1 / n[cut]).sum())) / len(cut), total - 2)
 
 
 def _rolling(run: History, column: Column, cuts: list[np.ndarray], window: int) -> list[Noise] | None:
@@ -248,7 +268,7 @@ def _rolling(run: History, column: Column, cuts: list[np.ndarray], window: int) 
         near = near[np.isfinite(near) & (share[start : stop - 1] > 0)]
         spread = float(near.std(ddof=1)) if len(near) > 1 else math.nan
         played = float(np.minimum(new, window)[max(cut[0] - 1, 0) : cut[-1]].sum())  # a row sees no more of them
-        noises.append(Noise(spread / math.sqrt(max(float(behind[cut[-1]]), played)), max(len(near) - 1.0, 1.0)))
+        noises.append(Noise(spread / math.sqrt(max(float(behind[cut[-1]]), played)), max(len(near) - 1.0, FEWEST_DF)))
     return noises
 
 
@@ -321,7 +341,7 @@ def _batched(values: np.ndarray, cuts: list[np.ndarray]) -> list[Noise]:
         cut_off = (start, stop) != _window(values, cut)
         near = values[start:stop]
         row = _of_row(near[np.isfinite(near)], overall, cut_off)
-        noises.append(Noise(math.sqrt(row * ties / len(cut)), max(OVERLAP * (len(near) - 2), 1.0)))
+        noises.append(Noise(math.sqrt(row * ties / len(cut)), max(OVERLAP * (len(near) - 2), FEWEST_DF)))
     return noises
 
 

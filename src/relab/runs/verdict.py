@@ -37,8 +37,10 @@ from relab.runs.yardstick import Yardstick, yardstick_of
 
 SURE = 2.0  # standard errors: the upper end of what a level may be
 KEPT_ALL, KEPT_HALF = 0.8, 0.5  # shares of the gain that remain at the end
+OPEN_END = 1.5  # times that: what its end may be, errors included, of a run that has hardly learned
 LITTLE = 0.25  # of the way from random to solved
 SHARES = ("eval/success_det", "eval/success_sampled", "return/success", "env/survived")  # 1 is all there is
+NOTHING = 0.1  # of a return: a gain under it, errors included, matters to nobody
 HARDLY = 0.05  # of that way: no learning that matters, however clear of noise
 FEW_STEPS = 0.1  # of those with which others published a result: who has not learned by then may still do so
 LATE = 3  # points at the end that are one where each tells little
@@ -264,7 +266,9 @@ def _near_random(good: list[Estimate], yard: Yardstick) -> bool:
     if yard.random is None or yard.solved is None or len(good) < 4:
         return False
     half = good[len(good) // 2 :]
-    if above(half[-1], half[0]):
+    error = 0.0 if math.isnan(good[-1].se) else good[-1].se
+    reached = good[-1].mean + SURE * error - yard.random.mean
+    if above(half[-1], half[0]) or reached > OPEN_END * HARDLY * (yard.solved - yard.random.mean):
         return False  # slow, but on its way
     return pooled(half).mean - yard.random.mean < HARDLY * (yard.solved - yard.random.mean)
 
@@ -323,7 +327,8 @@ def _against_random(
 def _against_start(first: Estimate, last: Estimate) -> str:
     """Where nobody knows what a random policy earns."""
     gain, error = last.mean - first.mean, error_of(first, last)
-    return "not" if above(first, last) else "unclear" if gain > error else "flat"
+    nothing = gain + SURE * error <= NOTHING * max(abs(first.mean), abs(last.mean))
+    return "not" if above(first, last) else "unclear" if gain > error and not nothing else "flat"
 
 
 def above(a: Estimate, b: Estimate, looks: int = 1) -> bool:

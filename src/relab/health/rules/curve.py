@@ -143,7 +143,8 @@ def has_not_learned(view: View, *, part: float = 0.5, steady: float = 0.1, fewes
     """
     What: the run ends as good as a random policy: the second half of its evaluations, or of its training returns, is no
         gain that matters (half a standard deviation of random episodes), two standard errors included, or less than a
-        twentieth of the way from random to the level that is called solved. Where no random
+        twentieth of the way from random to the level that is called solved, with an end that may lie no higher than one
+        and a half times that. Where no random
         level is known, training ends no better than it began, beyond noise; evaluations alone must not have moved by
         more than a tenth over their last half either, for they may begin late, and training must not have risen. A cost
         that continuous actions bring down by less than half of what any healthy run of the algorithm shows counts too.

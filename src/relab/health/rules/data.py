@@ -141,7 +141,7 @@ def steps_not_monotone(view: View) -> Finding | None:
     if not columns:
         raise Missing("any metric besides time/ and eval/")
     for name, (steps, _values) in columns.items():
-        back = np.flatnonzero(np.diff(steps) < (1 if view.history.source == "relab" else 0))
+        back = np.flatnonzero(np.diff(steps) < (1 if view.history.trained_by_relab else 0))
         if len(back):
             at = int(back[0]) + 1
             shown = Evidence(name, [int(s) for s in steps[at - 1 : at + 2]], [float(s) for s in steps[at - 1 : at + 2]],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from relab.base.numbers import is_number
 from relab.health import outside, reference
 from relab.health.features import FEW, in_own_units
 from relab.health.outcome import ends_alike, failed, learned, poor
@@ -15,6 +16,8 @@ SAID = 3  # metrics that one finding names
 TWICE = 2  # from where a factor says more than "beyond"
 OFTEN = 0.05  # of healthy strangers, at most, may score as high
 PEAK = "highest median of five rows in a row"  # a single row may lie above it
+
+LARGE = 0.01  # a learning rate that is not near 0
 
 
 @rule("outside-healthy-runs", about="numbers", algos=reference.ALGOS, severity="warning", least=SHORT)
@@ -79,7 +82,11 @@ def _told_as_one(view: View, far: Sequence[Excess], severity: str | None) -> Fin
 
 
 def _refuted(view: View, excess: Excess) -> bool:
-    """Whether the settings say that it cannot be what it usually is: without a bonus for entropy none is too large."""
+    """Whether the settings say that it cannot be what it usually is: without a bonus for entropy none is too large, and
+    with a large learning rate a policy that does not move has moved too far before."""
+    if excess.sign.cause == outside.UNMOVED:
+        rates = [view.config[key] for key in view.config if key.rpartition(".")[2] in ("lr", "learning_rate")]
+        return any(is_number(rate) and rate >= LARGE for rate in rates)
     bonus = [view.config[key] for key in view.config if key.rpartition(".")[2] in ("ent_coef", "entropy_coef")]
     return excess.sign.cause == outside.BONUS and bool(bonus) and all(value == 0 for value in bonus)
 
