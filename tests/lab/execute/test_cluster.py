@@ -472,7 +472,8 @@ def test_the_script_asks_for_what_was_said(tmp_path: Path) -> None:
         "--account=lab", "--constraint=avx512", "--requeue",
     ):  # fmt: skip
         assert f"#SBATCH {line}\n" in text
-    assert "module load cuda/12.4\nsource '/v env/bin/activate'\nexport A='b c'\npython -P -m relab" in text
+    assert "module load cuda/12.4 || exit 78\nsource '/v env/bin/activate' || exit 78\nexport A='b c'\n" in text
+    assert "\npython -P -m relab" in text
     assert "$SLURM_JOB_ID a-s0.1 'a b.1' &" in text
     assert subprocess.run(["bash", "-n"], input=text, text=True, check=False).returncode == 0
 

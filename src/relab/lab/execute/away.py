@@ -62,7 +62,7 @@ def of(desk: Desk, id_: str, dispatch: Dispatch, states: dict[str, JobState] | N
     if sign is not None and sign.silent_s <= SILENT_S:
         return Away(*first, "running", sign.host, max(0.0, clock - sign.since), "")
     waits_s = max(0.0, clock - dispatch.since)
-    if there is not None:
+    if there is not None and (sign is None or there.state == "waiting"):
         return Away(*first, "waiting", "", waits_s, there.why)
     if sign is not None:
         return Away(*first, "silent", sign.host, waits_s, f"no sign of life for {sign.silent_s:.0f} s")

@@ -131,7 +131,8 @@ class Cluster:
         self.closing = True
         for name in [*self.waiting, *self.sent]:
             self.cancel(name)
-        for job in {x.job for x in self.sent.values() if self._state(x) == "waiting"}:
+        begun = {x.job for x in self.sent.values() if self._state(x) != "waiting"}  # they end what they were asked to
+        for job in {x.job for x in self.sent.values()} - begun:
             self.border.drop(job)
         while self.sent:
             self.watch()

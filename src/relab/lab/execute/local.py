@@ -11,7 +11,7 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -229,16 +229,17 @@ def run(
     look: Look | None = None,
     every_s: float = LOOK_S,
     at: Executor | None = None,
+    env: Mapping[str, str] | None = None,
 ) -> Result:
     """Run all jobs that are not done yet; `watch(done, all)` is called when one ends.
 
     `look(names)` is asked about the running ones every few seconds, and answers with those that are to be stopped.
-    `at`: where; by default processes of this machine.
+    `at`: where; by default processes of this machine. `env`: variables that are set for these.
     """
     names = [job.name for job in jobs]
     require(workers >= 1, f"`workers` must be at least 1, but is {workers}")
     require(len(set(names)) == len(names), f"jobs need different names, but got {', '.join(sorted(names))}")
-    going = _Going({job.name: job for job in jobs}, [job for job in jobs if not job.done()])
+    going = _Going({job.name: job for job in jobs}, [job for job in jobs if not job.done()], env or {})
     known = any(job.needs.memory_mb is not None for job in jobs)  # else the number of workers is all there is to go by
     at, looked = at or Local(Slots(workers, machine_mb() if known else None)), Pace(every_s)
     going.leave(at.adopt([job.name for job in going.waiting]))
@@ -268,6 +269,7 @@ class _Going:
 
     jobs: dict[str, Job]
     waiting: list[Job]
+    env: Mapping[str, str]
     failed: list[str] = field(default_factory=list)
     stopped: list[str] = field(default_factory=list)
 
@@ -289,7 +291,7 @@ class _Going:
             if not words:  # it ended since `done` was asked
                 continue
             job.tries += 1
-            at.submit(Work(job.name, words, job.log, needs=job.needs, code=job.code))
+            at.submit(Work(job.name, words, job.log, env=dict(self.env), needs=job.needs, code=job.code))
             if job.started is not None and job.name in at.running:
                 job.started(at.running[job.name].process)
 

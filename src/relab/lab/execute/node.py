@@ -64,7 +64,7 @@ def carry_out(desk_folder: str, ids: Sequence[str], job: str = "", stop: Stop | 
                           " share, or let runs travel (Ray, `execute: {shared: false}`)")  # fmt: skip
     desk, stop = Desk(Path(desk_folder).parent), stop or Stop()
     for id_ in ids:
-        if stop.caught:
+        if stop.caught and not desk.is_to_end(id_):
             desk.write_end(id_, End(-signal.SIGTERM, 0.0, host(), again=True))
         elif desk.end(id_) is None or desk.end(id_).again:  # type: ignore[union-attr]
             with unwritable_is_an_error(desk):
@@ -142,8 +142,8 @@ class Try:
             return End(NOT_STARTED, 0.0, self.host)
         why, rss_mb = self.wait(process, began)
         code = -signal.SIGINT if process.returncode == INTERRUPTED else process.returncode
-        again = code != 0 and (why in ("time", "stop") or bool(self.stop.caught))
-        end = End(code, time.monotonic() - began, self.host, rss_mb, why == "asked", again and why != "asked")
+        again = code != 0 and why != "asked" and (why in ("time", "stop") or bool(self.stop.caught))
+        end = End(code, time.monotonic() - began, self.host, rss_mb, why == "asked", again)
         return self.in_vain(end) if why == "time" and end.again and self.reached() == before else end
 
     def reached(self) -> dict[str, int]:
@@ -185,6 +185,8 @@ class Try:
             time.sleep(POLL_S)
 
     def reason(self, seconds: float, due: bool) -> str:
+        if self.stop.caught and self.desk.is_to_end(self.order.id):
+            return "asked"  # what was asked to end does not go on because the machine is wanted back as well
         if self.stop.caught:
             return "time" if signal.SIGUSR1 in self.stop.caught else "stop"  # a batch system says so before its limit
         if self.order.minutes is not None and seconds > 60 * self.order.minutes:

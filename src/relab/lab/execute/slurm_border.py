@@ -27,6 +27,7 @@ WAITS = ("PENDING", "CONFIGURING", "REQUEUED", "REQUEUE_HOLD", "SUSPENDED", "RES
 GONE = ("COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL", "PREEMPTED", "BOOT_FAIL", "DEADLINE",
         "OUT_OF_MEMORY")  # fmt: skip
 TIMEOUT_S = 60.0  # for Slurm to answer
+REFUSED = 78  # exit code of a job whose environment is not there
 NOTICE_S = 60  # before the time limit
 JOB = re.compile(r"(\d+)")
 
@@ -50,7 +51,8 @@ class SlurmBorder:
         path = folder / f"{ids[0]}.sh"
         write_atomic(path, script(self.where, desk, ids).encode(), several=True)
         but = [f"--exclude={','.join(avoid)}"] if avoid else []
-        match = JOB.match(call(["sbatch", "--parsable", *but, str(path)]))
+        out = str(folder / f"{ids[0]}.out").replace("%", "%%")  # Slurm puts numbers in the place of %j
+        match = JOB.match(call(["sbatch", "--parsable", f"--output={out}", *but, str(path)]))
         if match is None:
             raise EngineError(f"sbatch took {path} and named no job")
         return match[1]
@@ -85,8 +87,8 @@ def states(jobs: Collection[str]) -> dict[str, JobState]:
 
 def script(where: Where, desk: Desk, ids: Sequence[str]) -> str:
     """The batch script: what is asked for, what is loaded, and relab's node as the job itself."""
-    options = [f"--job-name=relab-{ids[0]}"[:100], "--requeue", "--open-mode=append", f"--cpus-per-task={where.cores}",
-               f"--output={desk.folder / 'scripts' / ids[0]}.out", "--ntasks=1"]  # fmt: skip
+    options = [f"--job-name=relab-{job_name(ids[0])}", "--requeue", "--open-mode=append",
+               f"--cpus-per-task={where.cores}", "--ntasks=1"]  # fmt: skip
     options += [] if where.memory_mb is None else [f"--mem={int(where.memory_mb)}M"]
     options += [f"--gpus={where.gpus:g}"] * (where.gpus > 0)
     if where.minutes is not None:
@@ -95,22 +97,29 @@ def script(where: Where, desk: Desk, ids: Sequence[str]) -> str:
                     f"--signal=B:USR1@{min(NOTICE_S, seconds // 3)}"]  # fmt: skip
     options += [f"--{key}={value}" for key in ("partition", "account") if (value := getattr(where, key))]
     lines = ["#!/bin/bash", *(f"#SBATCH {line}" for line in (*options, *where.lines))]
-    lines += [f"module load {shlex.quote(name)}" for name in where.modules]
+    lines += [f"module load {shlex.quote(name)} || exit {REFUSED}" for name in where.modules]
     if where.venv is not None:
-        lines.append(f"source {shlex.quote(str(Path(where.venv) / 'bin' / 'activate'))}")
+        lines.append(f"source {shlex.quote(str(Path(where.venv) / 'bin' / 'activate'))} || exit {REFUSED}")
     lines += [f"export {key}={shlex.quote(value)}" for key, value in where.env.items()]
     python = "python" if where.venv is not None or where.modules else shlex.quote(processes.PYTHON[0])
     node = f"{python} -P -m relab.lab.execute.node {shlex.quote(str(desk.folder))} $SLURM_JOB_ID {shlex.join(ids)}"
     return "\n".join([*lines, f"{node} &", *WAITING]) + "\n"
 
 
-# The shell passes what Slurm says on to the node and waits for it, again if need be: a signal ends `wait` early (127:
-# there is nothing more to wait for). Exit code 75 of the node: a run is to go on, and its job stands in the line again.
+def job_name(id_: str) -> str:
+    """Slurm's own name for the job: what stands in a line of a script is cut at blanks."""
+    return re.sub(r"[^\w.=,+-]", "_", id_)[:90]
+
+
+# The shell passes what Slurm says on to the node and waits for it, again as long as it is there: a signal ends `wait`
+# early, and what ended meanwhile says once more how (127: it has said so). Exit code 75 of the node: a run is to go on,
+# and its job stands in the line again.
 WAITING = (
     "node=$!",
     "trap 'kill -USR1 $node' USR1; trap 'kill -TERM $node' TERM",
     "wait $node; code=$?",
-    'while [ "$code" -gt 128 ]; do wait $node; next=$?; [ "$next" = 127 ] && break; code=$next; done',
+    'while [ "$code" -gt 128 ] && kill -0 $node 2>/dev/null; do wait $node; code=$?; done',
+    'if [ "$code" -gt 128 ]; then wait $node; last=$?; [ "$last" = 127 ] || code=$last; fi',
     'if [ "$code" = 75 ]; then scontrol requeue $SLURM_JOB_ID; fi',
     "exit $code",
 )

@@ -5,6 +5,7 @@ execute: {on: slurm, cores: 2, memory_mb: 4000, minutes: 30, pack: 10, at_once: 
 
 from __future__ import annotations
 
+import re
 import typing
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
@@ -16,6 +17,32 @@ from relab.base.near import hint
 from relab.config.base import require
 from relab.config.coerce import coerce
 
+VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+PLAIN = re.compile(r"[\w.,:+@%/-]+")
+CONTROL = re.compile(r"[\x00-\x1f\x7f\u2028\u2029\x85]")
+OWN = (
+    "--array",
+    "-a",
+    "--requeue",
+    "--no-requeue",
+    "--output",
+    "-o",
+    "--error",
+    "-e",
+    "--ntasks",
+    "-n",
+    "--job-name",
+    "-J",
+    "--open-mode",
+    "--signal",
+    "--wrap",
+    "--parsable",
+    "--wait",
+    "-W",
+    "--time",
+    "-t",
+)
+MOST = 1e6  # cores or minutes of anything there is
 ENGINES = ("local", "ray", "slurm")
 OF_SLURM = ("partition", "account", "lines", "modules")  # what the other engines have no use for
 
@@ -72,13 +99,46 @@ def of(values: Any, on: str | None = None, at_once: int | None = None) -> Where:
     for key in table:
         near = hint(str(key), sorted(known), "; the nearest known one is `{}`")
         require(key in known, f"unknown key `execute.{key}`{near}")
-    lists = {key: (value,) if isinstance(value, str) else tuple(map(str, value or ()))
-             for key, value in table.items() if key in ("lines", "modules", "files")}  # fmt: skip
-    env = {str(k): str(v) for k, v in dict(table.get("env") or {}).items()}
+    lists = {key: _texts(key, value) for key, value in table.items() if key in ("lines", "modules", "files")}
+    env = _variables(table.get("env"))
     plain = {k: coerce(v, types[k], f"execute.{k}") for k, v in table.items() if k not in (*lists, "env")}
     where = Where(**{**plain, **lists, **({"env": env} if env else {})})
     where = replace(where, on=on or where.on, at_once=at_once or where.at_once)
     return checked(where)
+
+
+def _texts(key: str, value: Any) -> tuple[str, ...]:
+    fits = value is None or isinstance(value, (str, list, tuple))
+    require(fits, f"`execute.{key}` must be a text or a list of texts, but is {value!r:.80}")
+    return (value,) if isinstance(value, str) else tuple(map(str, value or ()))
+
+
+def _variables(table: Any) -> dict[str, str]:
+    """Their names stand in a script of the shell: what is none could be a command."""
+    require(
+        table is None or isinstance(table, Mapping), f"`execute.env` must be a table of variables, but is {table!r:.80}"
+    )
+    env = {str(k): str(v) for k, v in (table or {}).items()}
+    odd = [key for key in env if not VARIABLE.fullmatch(key)]
+    require(not odd, f"a variable of `execute.env` must be named by letters, digits and _, but one is {odd[:1]!r:.80}")
+    return env
+
+
+def _plain(where: Where) -> None:
+    """Lines of a script hold nothing that begins another line, and no option that relab sets itself."""
+    for key in ("partition", "account", "venv", "scratch", "modules"):
+        values = getattr(where, key) or ()
+        odd = [v for v in ((values,) if isinstance(values, str) else values) if CONTROL.search(v)]
+        require(not odd, f"`execute.{key}` must be one line of text, but got {odd[:1]!r:.80}")
+    for key in ("partition", "account"):
+        value = getattr(where, key)
+        fits = value is None or PLAIN.fullmatch(value)
+        require(bool(fits), f"`execute.{key}` must be a name without blanks, but is {value!r:.80}")
+    own = [line for line in where.lines if line.partition("=")[0].split()[0:1] and
+           line.partition("=")[0].split()[0] in OWN]  # fmt: skip
+    require(
+        not own, f"`execute.lines` must not hold options that relab sets itself ({', '.join(OWN)}), but got {own[:1]}"
+    )
 
 
 def checked(where: Where) -> Where:
@@ -89,10 +149,12 @@ def checked(where: Where) -> Where:
     for key in ("cores", "pack", "at_once"):
         value = getattr(where, key)
         require(value is None or value >= 1, f"`execute.{key}` must be at least 1, but is {value}")
+        require(value is None or value <= MOST, f"`execute.{key}` must be at most {MOST:,.0f}, but is {value}")
     for key in ("memory_mb", "minutes"):
         value = getattr(where, key)
-        require(value is None or value > 0, f"`execute.{key}` must be above 0, but is {value}")
-    require(where.gpus >= 0, f"`execute.gpus` must not be negative, but is {where.gpus}")
+        require(value is None or 0 < value <= MOST**2, f"`execute.{key}` must be above 0 and finite, but is {value}")
+    require(0 <= where.gpus <= MOST, f"`execute.gpus` must be from 0 to {MOST:,.0f}, but is {where.gpus}")
+    _plain(where)
     odd = [key for key in OF_SLURM if getattr(where, key)]
     fits = where.engine in ("slurm", "local") or not odd
     require(fits, f"`execute.{odd[0] if odd else ''}` is for Slurm, but the runs go to"
@@ -107,6 +169,6 @@ def checked(where: Where) -> Where:
     require(
         not odd, f"`execute.files` must be files or folders below {Path.cwd()}, but {odd[0] if odd else ''!r} is none"
     )
-    broken = [line for line in where.lines if "\n" in line or not line.startswith("-")]
+    broken = [line for line in where.lines if CONTROL.search(line) or not line.startswith("-")]
     require(not broken, f"`execute.lines` are options of sbatch such as --constraint=avx512, but got {broken[:1]}")
     return where

@@ -165,7 +165,7 @@ def only(cell: Cell, folder: Path) -> list[str]:
     kind = next((name for name in ("sweep", "loop") if (folder / f"{name}.yaml").exists()), "experiment")
     place = folder.resolve()
     words = [kind, str(place / f"{kind}.yaml"), "--name", place.name, "--root", str(place.parent), "--yes"]
-    return [*words, "--only", cell.folder.name]
+    return [*words, f"--only={cell.folder.name}"]
 
 
 def command(cell: Cell, folder: Path, question: str) -> list[str]:
@@ -249,8 +249,9 @@ def run(
     """Run what is missing; returns when all is done, something failed for good, or somebody asked to stop."""
     looker = watcher.Watcher(e.stop_on, {cell.folder.name: cell.folder for cell in cells})
     look = looker.look if e.stop_on else None
-    at = engines.of(where or e.execute, folder, workers)
-    result = local.run(jobs(e, cells, folder), workers or local.cores(), watch, look, e.look_every, at)
+    place, todo = where or e.execute, jobs(e, cells, folder)
+    at = None if all(job.done() for job in todo) else engines.of(place, folder, workers)  # an answer needs no engine
+    result = local.run(todo, workers or local.cores(), watch, look, e.look_every, at, place.env)
     if all_cells:  # runs.json tells how all of them stand
         rows = [
             {"run": str(c.folder.relative_to(folder)), "variant": c.variant, "seed": c.seed, "status": status(c)}

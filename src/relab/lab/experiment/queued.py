@@ -16,5 +16,5 @@ def enqueue(queue: Queue, folder: Path, root: Path, cells: list[Cell]) -> tuple[
     for cell in cells:
         key = str(cell.folder.resolve())
         if not settled(cell) and key not in there:
-            added.append(queue.add(submit.relab([*words, "--only", cell.folder.name], key=key)).id)
+            added.append(queue.add(submit.relab([*words, f"--only={cell.folder.name}"], key=key)).id)
     return added, sum(str(cell.folder.resolve()) in there for cell in cells)

@@ -126,7 +126,8 @@ class Arms:
         try:
             jobs = [self.guarded(runs.job(e, cell, self.folder), cell) for cell in todo]
             at = engines.of(self.plan.execute, self.folder)
-            done = local.run(jobs, self.workers, self.watch, self.look(todo), self.plan.look_every, at)
+            done = local.run(jobs, self.workers, self.watch, self.look(todo), self.plan.look_every, at,
+                             self.plan.execute.env)  # fmt: skip
             lock.check(self.plan, self.folder)
         except lock.TamperedError:
             self.mark(todo)

@@ -80,7 +80,7 @@ def do(s: Sweeping, cells: list[Cell], workers: int, watch: Watch | None) -> Non
     if not todo:
         return
     at = engines.of(s.plan.execute, s.folder)
-    done = local.run(runs.jobs(s.experiment, todo, s.folder), workers, watch, at=at)
+    done = local.run(runs.jobs(s.experiment, todo, s.folder), workers, watch, at=at, env=s.plan.execute.env)
     by_name = {cell.folder.name: cell for cell in todo}
     s.ledger.failed |= {name: runs.why_failed(by_name[name]) for name in done.failed}
     s.save()
