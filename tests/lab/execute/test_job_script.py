@@ -71,11 +71,13 @@ def test_an_environment_that_is_not_there_ends_the_job(tmp_path: Path, settings:
 @pytest.mark.parametrize("settings", [
     {"partition": "usual\ntouch x"}, {"account": "a b"}, {"venv": "v\ntouch x"}, {"modules": ["m\r\ntouch x"]},
     {"env": {"A=1; touch x; B": "1"}}, {"env": 3}, {"env": ["a"]}, {"lines": 3}, {"lines": ["--array=1-3"]},
-    {"lines": ["--output=x"]}, {"minutes": float("inf")}, {"cores": 10**9}, {"gpus": float("nan")},
+    {"lines": ["--output=x"]},
+    {"on": "ray:"}, {"on": "ray://127.0.0.1:10001"}, {"on": "ray:somewhere"},
+    {"minutes": float("inf")}, {"cores": 10**9}, {"gpus": float("nan")},
 ])  # fmt: skip
 def test_what_is_no_setting_is_refused(settings: dict[str, Any]) -> None:
     """Two of these were executed as commands."""
-    with pytest.raises(ConfigError, match="execute"):
+    with pytest.raises(ConfigError, match="execute|--on"):
         where.of({"on": "slurm", **settings})
 
 

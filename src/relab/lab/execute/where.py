@@ -19,6 +19,7 @@ from relab.config.coerce import coerce
 
 VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 PLAIN = re.compile(r"[\w.,:+@%/-]+")
+HOST = re.compile(r"auto|[\w.\[\]:-]+:\d+")
 CONTROL = re.compile(r"[\x00-\x1f\x7f\u2028\u2029\x85]")
 OWN = (
     "--array",
@@ -146,6 +147,8 @@ def checked(where: Where) -> Where:
     names = " or ".join((*ENGINES[:1], "ray[:address]", *ENGINES[2:]))
     require(where.engine in ENGINES, f"`--on` must be {names}, but is {where.on!r}")
     require(where.address is None or where.engine == "ray", f"only Ray has an address, but `--on` is {where.on!r}")
+    fits = where.on == where.engine or HOST.fullmatch(where.address or "") is not None
+    require(fits, f"`--on ray:ADDRESS` needs the address of a head as host:port, or auto, but is {where.on!r}")
     for key in ("cores", "pack", "at_once"):
         value = getattr(where, key)
         require(value is None or value >= 1, f"`execute.{key}` must be at least 1, but is {value}")
