@@ -77,7 +77,7 @@ def test_an_environment_that_is_not_there_ends_the_job(tmp_path: Path, settings:
 ])  # fmt: skip
 def test_what_is_no_setting_is_refused(settings: dict[str, Any]) -> None:
     """Two of these were executed as commands."""
-    with pytest.raises(ConfigError, match="execute|--on"):
+    with pytest.raises(ConfigError, match=r"execute|--on"):
         where.of({"on": "slurm", **settings})
 
 
