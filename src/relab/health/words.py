@@ -54,6 +54,9 @@ def among_healthy(wanted: str, names: Sequence[str], run: str, path: Path | None
     return "\n".join(own_lines(view, logged))
 
 
+TURNED = {"entropy_loss": "policy/entropy"}  # Stable-Baselines3 logs minus the entropy
+
+
 def same_end(word: str, known: Sequence[str]) -> list[str]:
     """Metrics that end in the word, or as another tool's name for them does: `kl` and `approx_kl` are policy/kl.
 
@@ -62,7 +65,7 @@ def same_end(word: str, known: Sequence[str]) -> list[str]:
     """
     from relab.formats.read import common
 
-    meant = common.meaning(word)
+    meant = common.meaning(word) or TURNED.get(word.rpartition("/")[2])
     ends = [name for name in dict.fromkeys(known) if name.rpartition("/")[2] == word]
     first = [meant] if meant is not None and meant in known else []
     return list(dict.fromkeys([*first, *sorted(ends, key=_place)]))
