@@ -219,7 +219,8 @@ def test_an_odd_table_is_told_how_to_be_read(tmp_path, capsys, head, hint):
 
 @pytest.mark.parametrize(
     ("word", "said"),
-    [("buffer_size", "transitions that are kept to learn from"), ("train/entropy_loss", "policy/entropy (metric"), ("n_epochs", "algo.epochs"),
+    [("buffer_size", "transitions that are kept to learn from"),
+     ("train/entropy_loss", "policy/entropy (metric"), ("n_epochs", "algo.epochs"),
      ("plateau", "algo.value_coef higher; algo.lr, algo.ent_coef, algo.gamma, which way is not known")],
 )  # fmt: skip
 def test_explain_knows_settings_as_other_tools_call_them_and_says_both_directions(capsys, word, said):
