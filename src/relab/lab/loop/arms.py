@@ -105,18 +105,24 @@ class Arms:
 
     # ---- Making them
 
+    def check(self) -> None:
+        """What decides is what the loop began with; TamperedError where it is not."""
+        lock.check(self.plan, self.folder, self.journal.state.lock)
+
     def run(self, cells: Sequence[Cell]) -> None:
         """All of these, finished and judged; what failed has no number. Raises Interrupted, Tampered, OutOfTime."""
         self.set_aside(cells)
-        lock.check(self.plan, self.folder)
+        self.check()
         self.wait_for(cells)
         at_once = self.plan.execute.at_once or self.workers
         while todo := [cell for cell in cells if not runs.settled(cell) and not self.gave_up(cell)]:
             self.make(part := self.time.fitting(todo, [*self.complete(), *cells], at_once))
             if len(part) == len(todo):
                 break
+        self.check()
         began = time.monotonic()
         judged = deciding.judge(self.plan, self.folder, cells, self.key, self.workers, self.trust)
+        self.check()
         self.time.judged(judged, time.monotonic() - began)
         self.note_flaws(cells)
 
@@ -127,7 +133,7 @@ class Arms:
             jobs = [self.guarded(runs.job(e, cell, self.folder), cell) for cell in todo]
             at = engines.of(self.plan.execute, self.folder)
             done = local.run(jobs, self.workers, self.watch, self.look(todo), self.plan.look_every, at)
-            lock.check(self.plan, self.folder)
+            self.check()
         except lock.TamperedError:
             self.mark(todo)
             raise
@@ -169,13 +175,13 @@ class Arms:
             before = partial(self.command, cell)
 
         def start() -> list[str]:
-            lock.check(self.plan, self.folder)
+            self.check()
             return before()
 
         def ended(code: int, seconds: float, stopped: bool) -> None:
             if after is not None:
                 after(code, seconds, stopped)
-            lock.check(self.plan, self.folder)
+            self.check()
 
         job.command, job.ended = start, ended
         return job

@@ -272,14 +272,18 @@ def prepare(plan: Loop, folder: Path, workers: int, tell: Tell = print, accept: 
     check_own(folder)
     keep(plan, folder)
     deciding.checked_program(plan)
-    lock.keep(plan, folder, accept)
+    lock.keep(plan, folder, bool(journals.lines_of(folder)[0]), accept)
     lock.check(plan, folder)
     journal = journals.accepted(folder, tell) if accept else journals.opened(folder, tell)
+    if accept and journal.state.begin is not None and journal.state.lock not in ("", lock.digest(folder)):
+        journal.add("accepted", rows=len(journal.rows), lock=lock.digest(folder))
+    lock.check(plan, folder, journal.state.lock)
     if accept and journal.key is not None:
         deciding.vouch(folder, journal.key)
     runs.write_variants({BASE: plans.resolved(plan)}, folder)
     if journal.state.begin is None:
-        journal.add("begin", mode=plan.mode, decides=plan.decides, sampler=sampler.name_of(plan), hidden=plan.hidden)
+        journal.add("begin", mode=plan.mode, decides=plan.decides, sampler=sampler.name_of(plan), hidden=plan.hidden,
+                    lock=lock.digest(folder))  # fmt: skip
     arms = Arms(plan, folder, journal, workers, tell)
     start.check(plan, folder, arms.settings(BASE), arms.trust)
     return Looping(arms, Proposer(arms, tried.of_experiments(EXPERIMENTS)))
@@ -289,8 +293,9 @@ def look(plan: Loop, folder: Path) -> Looping:
     """A loop that has begun, as it stands, for questions about it; nothing is written, and it may be running."""
     check_own(folder)
     check_kept(plan, folder)
-    lock.check(plan, folder)
-    arms = Arms(plan, folder, journals.looked_at(folder), 1, lambda line: None)
+    journal = journals.looked_at(folder)
+    lock.check(plan, folder, journal.state.lock)
+    arms = Arms(plan, folder, journal, 1, lambda line: None)
     return Looping(arms, Proposer(arms, tried.of_experiments(EXPERIMENTS)))
 
 

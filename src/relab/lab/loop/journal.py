@@ -121,6 +121,11 @@ class State:
     accepted: list[Document] = field(default_factory=list)
 
     @property
+    def lock(self) -> str:
+        """The digest of the lock that was last taken; empty where an earlier relab began the loop."""
+        return next((str(row["lock"]) for row in [*reversed(self.accepted), self.begin] if row and row.get("lock")), "")
+
+    @property
     def best(self) -> str:
         """The config that changes are made to: the last that was kept, else the base."""
         return next((trial.name for trial in reversed(self.trials) if trial.kept), BASE)

@@ -140,10 +140,17 @@ def _text(value: object) -> str:
 # ---- Kept and checked
 
 
-def keep(plan: Loop, folder: Path, anew: bool = False) -> Document:
-    """What the loop began with: written once, and never again but for one of an earlier relab, `anew` where asked."""
+def keep(plan: Loop, folder: Path, begun: bool = False, anew: bool = False) -> Document:
+    """What the loop began with: written once, and never again but `anew`, where it is gone or an earlier relab's."""
     path = own(folder, FILE)
-    if not path.is_file() or (anew and read_json(folder, FILE).get("schema") != SCHEMA):
+    there = path.is_file()
+    if not there and begun and not anew:
+        raise TamperedError(
+            f"{path} must be there, as this loop has begun, but is gone: what the evaluator was is not known without"
+            " it; put it back from a backup, or begin another loop with --name. Or look through the loop's files and"
+            " call it with --accept, which locks the evaluator as it is now"
+        )
+    if not there or (anew and read_json(folder, FILE).get("schema") != SCHEMA):
         body: Document = {"schema": SCHEMA, "evaluator": evaluator(plan)}
         write_atomic(path, encode(sealed(body, hidden_seed(plan)), indent=True))
     return read_json(folder, FILE)
@@ -169,7 +176,21 @@ def changed(plan: Loop, folder: Path) -> list[str]:
             if before.get(part) != now.get(part)]  # fmt: skip
 
 
-def check(plan: Loop, folder: Path) -> None:
+def digest(folder: Path) -> str:
+    """Of the lock as a whole, for the journal, whose seals nobody can make who merely knows the hidden seed."""
+    return _text(read_json(folder, FILE))
+
+
+def check(plan: Loop, folder: Path, journal_says: str = "") -> None:
+    """`journal_says`: the digest of the lock that the loop began with; empty for a loop of an earlier relab."""
+    if not own(folder, FILE).is_file():
+        keep(plan, folder, begun=True)
+    if journal_says and digest(folder) != journal_says:
+        raise TamperedError(
+            f"{folder / FILE} must be the one that the loop began with ({journal_says}), but is another"
+            f" ({digest(folder)}): put it back from a backup, or begin another loop with --name. Or look through the"
+            " loop's files and call it with --accept, which takes it as it stands"
+        )
     schema = read_json(folder, FILE).get("schema")
     if schema != SCHEMA:
         raise TamperedError(

@@ -1,0 +1,79 @@
+"""Does a loop notice what a run put, changed or took away in the files that say what is measured, and how?"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from loops import PROGRAM, PYTHON, calls, prepare, write
+
+from relab.lab import loop
+from relab.lab.loop import journal as journals
+from relab.lab.loop import lock
+
+JOURNAL = Path("loops/l/journal")
+PLACE = Path("loops/l")
+JUDGED = f"evaluate: {PYTHON} judge.py {{run}} {{seed}} {{episodes}}\n"
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+
+
+def judged(program: str = PROGRAM, judge: str = "print(1.5)\n") -> Path:
+    """The file of a loop with an `evaluate`."""
+    path = write(x=0.1, program=program)
+    Path("judge.py").write_text(judge)
+    path.write_text(path.read_text() + JUDGED)
+    return path
+
+
+# ---- The lock
+
+
+def test_a_lock_that_was_removed_is_not_made_anew_from_a_changed_evaluator():
+    path = judged()
+    prepare().go(0)
+    (PLACE / lock.FILE).unlink()
+    Path("judge.py").write_text("print(430)\n")
+    with pytest.raises(lock.TamperedError, match=r"lock.json must be there, as this loop has begun, but is gone"):
+        prepare()
+    assert not (PLACE / lock.FILE).exists()
+    looping = loop.prepare(loop.load(path), PLACE, 2, lambda line: None, accept=True)
+    assert looping.state.lock == lock.digest(PLACE)
+    assert len(looping.state.accepted) == 1
+    prepare().go(0)
+
+
+def test_a_run_that_removes_the_lock_stops_the_loop():
+    removing = 'if seed == 5:\n    os.unlink(os.path.join(run, "..", "..", "lock.json"))\n'
+    write(x=0.1, program=PROGRAM + removing)
+    with pytest.raises(lock.TamperedError, match="but is gone"):
+        prepare().go(0)
+
+
+def test_a_lock_that_was_forged_with_the_hidden_seed_is_not_the_one_in_the_journal():
+    path = judged()
+    prepare().go(0)
+    plan = loop.load(path)
+    Path("judge.py").write_text("print(430)\n")
+    body = {"schema": lock.SCHEMA, "evaluator": lock.evaluator(plan)}
+    (PLACE / lock.FILE).write_bytes(lock.encode(lock.sealed(body, lock.hidden_seed(plan))))
+    with pytest.raises(lock.TamperedError, match="must be the one that the loop began with"):
+        prepare()
+    with pytest.raises(lock.TamperedError, match="must be the one that the loop began with"):
+        loop.look(plan, PLACE)
+
+
+def test_a_journal_of_an_earlier_relab_names_no_lock_and_goes_on():
+    path = judged()
+    prepare().go(0)
+    rows = [journals.without_seal(json.loads(line)) for line in JOURNAL.read_text().splitlines()]
+    rows[0].pop("lock")
+    JOURNAL.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    looping = loop.prepare(loop.load(path), PLACE, 2, lambda line: None, accept=True)
+    assert looping.state.lock == ""
+    prepare().go(0)
