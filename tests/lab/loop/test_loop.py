@@ -41,7 +41,7 @@ def rows(without: tuple[str, ...] = ("time", "seal")) -> list[dict]:
 
 def steady(row: dict) -> dict:
     """An event without what depends on how fast the machine is."""
-    proposal = {k: v for k, v in row.get("proposal", {}).items() if k != "cost"}
+    proposal = {k: v for k, v in row.get("proposal", {}).items() if k not in ("cost", "files")}
     return {**row, **({"proposal": proposal} if proposal else {})}
 
 

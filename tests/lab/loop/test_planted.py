@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from loops import PROGRAM, PYTHON, calls, prepare, write
+from loops import PROGRAM, PYTHON, prepare, write
 
 from relab.lab import loop
 from relab.lab.loop import journal as journals
@@ -77,3 +77,40 @@ def test_a_journal_of_an_earlier_relab_names_no_lock_and_goes_on():
     looping = loop.prepare(loop.load(path), PLACE, 2, lambda line: None, accept=True)
     assert looping.state.lock == ""
     prepare().go(0)
+
+
+# ---- What each config is
+
+
+def test_a_run_that_rewrites_the_bases_settings_stops_the_loop_and_the_next_call_goes_on():
+    flag = Path("rewrite")
+    rewriting = """
+if seed == 5 and os.path.exists("rewrite"):
+    place = os.path.join(run, "..", "..", "variants", "base.yaml")
+    text = open(place).read()
+    open(place, "w").write(text.replace("x: 0.1", "x: 1.0"))
+"""
+    write(x=0.1, program=PROGRAM + rewriting)
+    flag.touch()
+    with pytest.raises(lock.TamperedError, match=r"variants/base.yaml must be as this loop wrote it, but is other"):
+        prepare().go(1)
+    flag.unlink()
+    looping = prepare()
+    looping.go(1)
+    assert looping.arms.settings("base")["x"] == 0.1
+    assert looping.state.trials[0].stage == "done"
+
+
+@pytest.mark.parametrize("name", ["variants/p001.yaml", "proposals/p001.yaml"])
+def test_a_proposals_files_are_those_that_its_row_names(name: str):
+    write(x=0.1)
+    looping = prepare()
+    looping.go(1)
+    before = (PLACE / name).read_bytes()
+    (PLACE / name).write_bytes(before + b"# more\n")
+    with pytest.raises(lock.TamperedError, match=f"{name} must be as this loop wrote it"):
+        looping.arms.check()
+    said: list[str] = []
+    prepare(lines=said).go(0)
+    assert (PLACE / name).read_bytes() == before
+    assert said[0] == f"loops/l/{name} was other than this loop wrote it, and is written anew"

@@ -30,7 +30,7 @@ from relab.base.errors import UserError
 from relab.base.interrupts import Interrupted, Interrupts
 from relab.base.jsonl import RecordError
 from relab.base.processes import RELAB
-from relab.config import layers, registry
+from relab.config import registry
 from relab.config.base import require
 from relab.lab.execute import engines, local
 from relab.lab.experiment import cells as runs
@@ -38,7 +38,7 @@ from relab.lab.experiment import watcher
 from relab.lab.experiment.cells import Cell
 from relab.lab.experiment.conclude import check_metric, outcome
 from relab.lab.experiment.question import Experiment
-from relab.lab.loop import audit, deciding, lock
+from relab.lab.loop import audit, deciding, lock, variants
 from relab.lab.loop.allowance import Allowance
 from relab.lab.loop.deciding import Number
 from relab.lab.loop.journal import Journal
@@ -65,6 +65,7 @@ class Arms:
     tell: Tell = print
     watch: Callable[[int, int], None] | None = None
     time: Allowance = field(default_factory=Allowance)  # of this call
+    base: str = ""  # the hash of the base's settings as the loop's file has them; empty where nobody worked them out
     known: dict[str, Number] = field(default_factory=dict)  # run -> what it came to where it counts
     logged: dict[str, float] = field(default_factory=dict)  # run -> what it logged itself
 
@@ -72,7 +73,7 @@ class Arms:
 
     def settings(self, config: str) -> Settings:
         """The flat resolved settings of a config."""
-        return layers.flatten(layers.read_yaml(own(self.folder, f"variants/{config}.yaml")))
+        return variants.read(self.folder, config, variants.known(self.journal.state, self.base))
 
     @property
     def experiment(self) -> Experiment:
@@ -108,6 +109,7 @@ class Arms:
     def check(self) -> None:
         """What decides is what the loop began with; TamperedError where it is not."""
         lock.check(self.plan, self.folder, self.journal.state.lock)
+        variants.check(self.folder, variants.known(self.journal.state, self.base))
 
     def run(self, cells: Sequence[Cell]) -> None:
         """All of these, finished and judged; what failed has no number. Raises Interrupted, Tampered, OutOfTime."""
