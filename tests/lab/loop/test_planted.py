@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -11,6 +13,7 @@ from loops import PROGRAM, PYTHON, prepare, write
 from relab.lab import loop
 from relab.lab.loop import journal as journals
 from relab.lab.loop import lock
+from relab.lab.loop.seal import ForgedError
 
 JOURNAL = Path("loops/l/journal")
 PLACE = Path("loops/l")
@@ -114,3 +117,53 @@ def test_a_proposals_files_are_those_that_its_row_names(name: str):
     prepare(lines=said).go(0)
     assert (PLACE / name).read_bytes() == before
     assert said[0] == f"loops/l/{name} was other than this loop wrote it, and is written anew"
+
+
+# ---- What Python finds first
+
+
+@pytest.mark.parametrize("name", ["re.py", "json.pyc", "random/__init__.py"])
+def test_a_module_with_a_standard_name_beside_the_evaluator_is_a_change_of_it(name: str):
+    """The evaluator imports json, which imports re."""
+    judged(judge="import json\nprint(1.5)\n")
+    prepare().go(0)
+    Path("helper.py").write_text("")
+    Path("random").mkdir()
+    prepare()
+    Path(name).write_text("")
+    with pytest.raises(lock.TamperedError, match=f"the evaluator must stay as it was .*{name}"):
+        prepare()
+
+
+# ---- Numbers
+
+
+def test_a_raw_number_beside_an_evaluate_command_is_ignored_and_removed():
+    judge = (
+        "import os, sys\nrun = sys.argv[1]\n"
+        "raw = os.path.join(run, '..', '..', 'hidden', f'.{os.path.basename(run)}.raw')\n"
+        'open(raw, \'w\').write(\'{"schema":1,"run":"%s","value":444.0,"n":5}\\n\' % os.path.basename(run))\n'
+        "print(1.5)\n"
+    )
+    judged(judge=judge)
+    looping = prepare()
+    looping.go(0)
+    assert looping.arms.number(looping.arms.cell("base", 0)).value == 1.5
+    assert not list(PLACE.glob("hidden/.*.raw"))
+
+
+# ---- Copies
+
+
+def test_a_stale_copy_that_is_called_while_the_loop_is_away_does_not_lock_it_out():
+    path = write(x=0.1)
+    prepare().go(0)
+    shutil.copytree("loops/l", "loops/stale")
+    prepare().go(1)
+    os.rename("loops/l", "away")
+    with pytest.raises(ForgedError, match="the others were taken out"):
+        loop.prepare(loop.load(path), Path("loops/stale"), 2, lambda line: None)
+    os.rename("away", "loops/l")
+    said: list[str] = []
+    prepare(lines=said).go(0)
+    assert said == []

@@ -77,7 +77,20 @@ def _name(path: Path) -> str:
 def files(plan: Loop) -> list[Path]:
     """The files that an evaluation is made of, and the modules beside them that they import."""
     named = programs(plan)
-    return list(dict.fromkeys([*named, *(path for program in named for path in imported.beside(program))]))
+    beside = [path for program in named for path in imported.beside(program)]
+    return list(dict.fromkeys([*named, *beside, *_first_found(plan)]))
+
+
+def _first_found(plan: Loop) -> list[Path]:
+    """What lies where Python looks first and has a standard module's name: imported in the place of it, by modules of
+    the standard library too. Relab's own evaluation is started so that nothing is looked for there."""
+    if not plan.command:
+        return []
+    words = [*plan.command, *plan.evaluate]
+    scripts = [Path(word).resolve().parent for word in [*words, *plan.evaluator] if Path(word).is_file()
+               and Path(word).suffix == ".py"]  # fmt: skip
+    here = [Path.cwd()] if {"-m", "-c"} & set(words) else []
+    return [path for folder in dict.fromkeys([*scripts, *here]) for path in imported.of_standard_names(folder)]
 
 
 def programs(plan: Loop) -> list[Path]:
