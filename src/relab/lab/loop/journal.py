@@ -296,10 +296,11 @@ def opened(folder: Path, tell: Callable[[str], None] = lambda line: None) -> Jou
     if not lines:
         return Journal(folder, _first_key(folder))
     key = key_of(folder, lines)
+    journal = Journal(folder, key)  # every row is vouched for before the key says where the loop lies
     if key.folder != str(folder.resolve()):
         tell(f"the loop was moved here from {key.folder}; it goes on")
-        key = keys.moved(key, folder)
-    return Journal(folder, key)
+        journal.key = keys.moved(key, folder)
+    return journal
 
 
 def looked_at(folder: Path) -> Journal:
