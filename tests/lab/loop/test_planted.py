@@ -12,7 +12,7 @@ from loops import PROGRAM, PYTHON, prepare, write
 
 from relab.lab import loop
 from relab.lab.loop import journal as journals
-from relab.lab.loop import lock
+from relab.lab.loop import lock, written
 from relab.lab.loop.seal import ForgedError
 
 JOURNAL = Path("loops/l/journal")
@@ -167,3 +167,31 @@ def test_a_stale_copy_that_is_called_while_the_loop_is_away_does_not_lock_it_out
     said: list[str] = []
     prepare(lines=said).go(0)
     assert said == []
+
+
+# ---- The log, and what is dropped
+
+
+def test_a_link_in_the_place_of_the_log_is_not_written_through():
+    write(x=0.1)
+    said: list[str] = []
+    looping = prepare(lines=said)
+    elsewhere = Path("elsewhere.md")
+    elsewhere.write_text("mine\n")
+    (PLACE / "LOG.md").symlink_to(elsewhere.resolve())
+    looping.go(1)
+    written.enter(looping, looping.state.trials[0])
+    assert elsewhere.read_text() == "mine\n"
+    assert any("the log was not written: loops/l/LOG.md is a link" in line for line in said)
+
+
+@pytest.mark.parametrize("text", ['{set: {x: 0.5}, rationale: "a \\ud800 b"}', '{set: {x: "\\udfff"}}',
+                                  '{"\\ud800": 1, set: {x: 0.5}}'])  # fmt: skip
+def test_half_a_pair_in_a_dropped_file_is_refused_and_the_loop_goes_on(text: str):
+    write(x=0.1)
+    looping = prepare()
+    (PLACE / "next_config.yaml").write_text(text)
+    looping.go(1)
+    (refusal,) = looping.state.refused
+    assert "must hold text that can be written as UTF-8" in refusal["why"]
+    assert looping.state.trials[0].stage == "done"
