@@ -41,7 +41,7 @@ def rows(without: tuple[str, ...] = ("time", "seal")) -> list[dict]:
 
 def steady(row: dict) -> dict:
     """An event without what depends on how fast the machine is."""
-    proposal = {k: v for k, v in row.get("proposal", {}).items() if k != "cost"}
+    proposal = {k: v for k, v in row.get("proposal", {}).items() if k not in ("cost", "files")}
     return {**row, **({"proposal": proposal} if proposal else {})}
 
 
@@ -228,7 +228,7 @@ def test_a_program_that_ends_while_its_next_try_is_prepared_has_run_once():
     job = looping.arms.guarded(cells.job(looping.arms.experiment, cell, looping.arms.folder), cell)
     real = lock.check
 
-    def ends_now(plan: loop.Loop, folder: Path) -> None:
+    def ends_now(plan: loop.Loop, folder: Path, journal_says: str = "") -> None:
         real(plan, folder)
         foreign.code_path(cell).write_text("0\n")  # as the shell around it writes
 

@@ -30,7 +30,7 @@ from relab.base.errors import UserError
 from relab.base.interrupts import Interrupted, Interrupts
 from relab.base.jsonl import RecordError
 from relab.base.processes import RELAB
-from relab.config import layers, registry
+from relab.config import registry
 from relab.config.base import require
 from relab.lab.execute import engines, local
 from relab.lab.experiment import cells as runs
@@ -38,7 +38,7 @@ from relab.lab.experiment import watcher
 from relab.lab.experiment.cells import Cell
 from relab.lab.experiment.conclude import check_metric, outcome
 from relab.lab.experiment.question import Experiment
-from relab.lab.loop import audit, deciding, lock
+from relab.lab.loop import audit, deciding, lock, variants
 from relab.lab.loop.allowance import Allowance
 from relab.lab.loop.deciding import Number
 from relab.lab.loop.journal import Journal
@@ -65,6 +65,7 @@ class Arms:
     tell: Tell = print
     watch: Callable[[int, int], None] | None = None
     time: Allowance = field(default_factory=Allowance)  # of this call
+    base: str = ""  # the hash of the base's settings as the loop's file has them; empty where nobody worked them out
     known: dict[str, Number] = field(default_factory=dict)  # run -> what it came to where it counts
     logged: dict[str, float] = field(default_factory=dict)  # run -> what it logged itself
 
@@ -72,7 +73,7 @@ class Arms:
 
     def settings(self, config: str) -> Settings:
         """The flat resolved settings of a config."""
-        return layers.flatten(layers.read_yaml(own(self.folder, f"variants/{config}.yaml")))
+        return variants.read(self.folder, config, variants.known(self.journal.state, self.base))
 
     @property
     def experiment(self) -> Experiment:
@@ -105,18 +106,25 @@ class Arms:
 
     # ---- Making them
 
+    def check(self) -> None:
+        """What decides is what the loop began with; TamperedError where it is not."""
+        lock.check(self.plan, self.folder, self.journal.state.lock)
+        variants.check(self.folder, variants.known(self.journal.state, self.base))
+
     def run(self, cells: Sequence[Cell]) -> None:
         """All of these, finished and judged; what failed has no number. Raises Interrupted, Tampered, OutOfTime."""
         self.set_aside(cells)
-        lock.check(self.plan, self.folder)
+        self.check()
         self.wait_for(cells)
         at_once = self.plan.execute.at_once or self.workers
         while todo := [cell for cell in cells if not runs.settled(cell) and not self.gave_up(cell)]:
             self.make(part := self.time.fitting(todo, [*self.complete(), *cells], at_once))
             if len(part) == len(todo):
                 break
+        self.check()
         began = time.monotonic()
         judged = deciding.judge(self.plan, self.folder, cells, self.key, self.workers, self.trust)
+        self.check()
         self.time.judged(judged, time.monotonic() - began)
         self.note_flaws(cells)
 
@@ -126,9 +134,14 @@ class Arms:
         try:
             jobs = [self.guarded(runs.job(e, cell, self.folder), cell) for cell in todo]
             at = engines.of(self.plan.execute, self.folder)
+<<<<<<< HEAD
             done = local.run(jobs, self.workers, self.watch, self.look(todo), self.plan.look_every, at,
                              self.plan.execute.env)  # fmt: skip
             lock.check(self.plan, self.folder)
+=======
+            done = local.run(jobs, self.workers, self.watch, self.look(todo), self.plan.look_every, at)
+            self.check()
+>>>>>>> x20
         except lock.TamperedError:
             self.mark(todo)
             raise
@@ -170,13 +183,13 @@ class Arms:
             before = partial(self.command, cell)
 
         def start() -> list[str]:
-            lock.check(self.plan, self.folder)
+            self.check()
             return before()
 
         def ended(code: int, seconds: float, stopped: bool) -> None:
             if after is not None:
                 after(code, seconds, stopped)
-            lock.check(self.plan, self.folder)
+            self.check()
 
         job.command, job.ended = start, ended
         return job

@@ -83,7 +83,10 @@ def judge(plan: Loop, folder: Path, cells: Sequence[Cell], key: Key, workers: in
     made = _own(plan, folder, todo, workers, trust) if plan.decides == "hidden" else _foreign(plan, folder, todo, key)
     result = local.run(made, workers)
     for cell in todo:
-        _keep(folder, cell.folder.name, key)
+        if plan.decides == "hidden":
+            _keep(folder, cell.folder.name, key)
+        else:  # `evaluate` prints its number: what lies there is another program's
+            raw_path(folder, cell.folder.name).unlink(missing_ok=True)
     if result.interrupted:
         raise Interrupted
     for job in made:

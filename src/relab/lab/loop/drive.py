@@ -10,6 +10,7 @@ import math
 import statistics
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -25,7 +26,7 @@ from relab.config.base import require
 from relab.lab.execute import local
 from relab.lab.experiment import cells as runs
 from relab.lab.experiment.cells import Cell, check_own, check_same
-from relab.lab.loop import deciding, dropped, lock, sampler, start
+from relab.lab.loop import deciding, dropped, lock, sampler, start, variants
 from relab.lab.loop import journal as journals
 from relab.lab.loop import plan as plans
 from relab.lab.loop.allowance import SAMPLE, OutOfTime
@@ -272,25 +273,36 @@ def prepare(plan: Loop, folder: Path, workers: int, tell: Tell = print, accept: 
     check_own(folder)
     keep(plan, folder)
     deciding.checked_program(plan)
-    lock.keep(plan, folder, accept)
+    lock.keep(plan, folder, bool(journals.lines_of(folder)[0]), accept)
     lock.check(plan, folder)
     journal = journals.accepted(folder, tell) if accept else journals.opened(folder, tell)
+    if accept and journal.state.begin is not None and journal.state.lock not in ("", lock.digest(folder)):
+        journal.add("accepted", rows=len(journal.rows), lock=lock.digest(folder))
+    lock.check(plan, folder, journal.state.lock)
     if accept and journal.key is not None:
         deciding.vouch(folder, journal.key)
+    base = variants.written(plans.resolved(plan))
     runs.write_variants({BASE: plans.resolved(plan)}, folder)
     if journal.state.begin is None:
-        journal.add("begin", mode=plan.mode, decides=plan.decides, sampler=sampler.name_of(plan), hidden=plan.hidden)
-    arms = Arms(plan, folder, journal, workers, tell)
+        journal.add("begin", mode=plan.mode, decides=plan.decides, sampler=sampler.name_of(plan), hidden=plan.hidden,
+                    lock=lock.digest(folder))  # fmt: skip
+    arms = Arms(plan, folder, journal, workers, tell, base=variants.digest(base))
+    looping = Looping(arms, Proposer(arms, tried.of_experiments(EXPERIMENTS)))
+    for trial in journal.state.trials:
+        settings = partial(looping.proposer.resolved, trial.proposal["diff"], trial.parent)
+        variants.restore(folder, trial, settings, tell)
+    arms.check()
     start.check(plan, folder, arms.settings(BASE), arms.trust)
-    return Looping(arms, Proposer(arms, tried.of_experiments(EXPERIMENTS)))
+    return looping
 
 
 def look(plan: Loop, folder: Path) -> Looping:
     """A loop that has begun, as it stands, for questions about it; nothing is written, and it may be running."""
     check_own(folder)
     check_kept(plan, folder)
-    lock.check(plan, folder)
-    arms = Arms(plan, folder, journals.looked_at(folder), 1, lambda line: None)
+    journal = journals.looked_at(folder)
+    lock.check(plan, folder, journal.state.lock)
+    arms = Arms(plan, folder, journal, 1, lambda line: None)
     return Looping(arms, Proposer(arms, tried.of_experiments(EXPERIMENTS)))
 
 

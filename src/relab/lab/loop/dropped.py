@@ -14,6 +14,7 @@ Besides: parent (a config or a run of this loop; default: the present best), rat
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import stat
 from collections.abc import Mapping
@@ -27,7 +28,7 @@ from relab.base.documents import Document, Settings
 from relab.base.near import hint
 from relab.base.numbers import is_finite
 from relab.config import layers
-from relab.config.base import require
+from relab.config.base import ConfigError, require
 from relab.config.lineage import FromTo
 from relab.config.views import MISSING, diff, flatten
 from relab.lab.loop.policy import refuse, unnamed
@@ -52,7 +53,7 @@ class Dropped:
 
 def parent_of(path: Path, best: str, configs: list[str]) -> str:
     """Which config it is a change of: a config's name, a run's name (p003-s3001), or the present best."""
-    word = layers.read_yaml(layers.named_file(path)).get("parent")
+    word = _values(path).get("parent")
     if word is None:
         return best
     config = str(word).rpartition("-s")[0] or str(word)
@@ -62,9 +63,20 @@ def parent_of(path: Path, best: str, configs: list[str]) -> str:
     return known
 
 
+def _values(path: Path) -> Document:
+    """What the file holds, where it can be written down again: half a pair (\\ud800) is no character."""
+    values = layers.read_yaml(layers.named_file(path))
+    try:
+        json.dumps(values, ensure_ascii=False, default=str, skipkeys=True).encode()
+    except (ValueError, RecursionError) as error:
+        raise ConfigError(f"{path} must hold text that can be written as UTF-8, and values that end, but:"
+                          f" {error!s:.120}; write the characters themselves") from None  # fmt: skip
+    return values
+
+
 def read(path: Path, parent: str, settings: Settings) -> Dropped:
     """The change that a file asks for, against the parent's settings; what cannot be meant is an error."""
-    values = layers.read_yaml(layers.named_file(path))
+    values = _values(path)
     for key in values:
         require(key in KEYS, f"unknown key `{key}` in {path}{hint(str(key), sorted(KEYS))}")
     forms = [form for form in FORMS if values.get(form) is not None]

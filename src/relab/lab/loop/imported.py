@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import functools
 import glob
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -89,3 +90,20 @@ def files_of(folder: Path, names: tuple[str, ...]) -> list[Path]:
 
 def _sources_of(stem: Path) -> tuple[Path, Path]:
     return stem.with_name(f"{stem.name}.py"), stem.with_name(f"{stem.name}.pyc")
+
+
+def of_standard_names(folder: Path) -> list[Path]:
+    """The modules and packages in a folder that Python finds there before those of its own library."""
+    found: list[Path] = []
+    for path in sorted(folder.iterdir()):
+        if path.name.partition(".")[0] not in sys.stdlib_module_names:
+            continue
+        if path.is_dir() and any(path.glob("__init__.*")):  # one without comes after the library's
+            found += sorted(each for each in path.rglob("*") if _code(each))
+        elif _code(path):
+            found.append(path)
+    return found
+
+
+def _code(path: Path) -> bool:
+    return path.suffix in (".py", ".pyc", ".so") and "__pycache__" not in path.parts and path.is_file()

@@ -121,6 +121,11 @@ class State:
     accepted: list[Document] = field(default_factory=list)
 
     @property
+    def lock(self) -> str:
+        """The digest of the lock that was last taken; empty where an earlier relab began the loop."""
+        return next((str(row["lock"]) for row in [*reversed(self.accepted), self.begin] if row and row.get("lock")), "")
+
+    @property
     def best(self) -> str:
         """The config that changes are made to: the last that was kept, else the base."""
         return next((trial.name for trial in reversed(self.trials) if trial.kept), BASE)
@@ -291,10 +296,11 @@ def opened(folder: Path, tell: Callable[[str], None] = lambda line: None) -> Jou
     if not lines:
         return Journal(folder, _first_key(folder))
     key = key_of(folder, lines)
+    journal = Journal(folder, key)  # every row is vouched for before the key says where the loop lies
     if key.folder != str(folder.resolve()):
         tell(f"the loop was moved here from {key.folder}; it goes on")
-        key = keys.moved(key, folder)
-    return Journal(folder, key)
+        journal.key = keys.moved(key, folder)
+    return journal
 
 
 def looked_at(folder: Path) -> Journal:

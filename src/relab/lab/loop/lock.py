@@ -77,7 +77,20 @@ def _name(path: Path) -> str:
 def files(plan: Loop) -> list[Path]:
     """The files that an evaluation is made of, and the modules beside them that they import."""
     named = programs(plan)
-    return list(dict.fromkeys([*named, *(path for program in named for path in imported.beside(program))]))
+    beside = [path for program in named for path in imported.beside(program)]
+    return list(dict.fromkeys([*named, *beside, *_first_found(plan)]))
+
+
+def _first_found(plan: Loop) -> list[Path]:
+    """What lies where Python looks first and has a standard module's name: imported in the place of it, by modules of
+    the standard library too. Relab's own evaluation is started so that nothing is looked for there."""
+    if not plan.command:
+        return []
+    words = [*plan.command, *plan.evaluate]
+    scripts = [Path(word).resolve().parent for word in [*words, *plan.evaluator] if Path(word).is_file()
+               and Path(word).suffix == ".py"]  # fmt: skip
+    here = [Path.cwd()] if {"-m", "-c"} & set(words) else []
+    return [path for folder in dict.fromkeys([*scripts, *here]) for path in imported.of_standard_names(folder)]
 
 
 def programs(plan: Loop) -> list[Path]:
@@ -140,10 +153,17 @@ def _text(value: object) -> str:
 # ---- Kept and checked
 
 
-def keep(plan: Loop, folder: Path, anew: bool = False) -> Document:
-    """What the loop began with: written once, and never again but for one of an earlier relab, `anew` where asked."""
+def keep(plan: Loop, folder: Path, begun: bool = False, anew: bool = False) -> Document:
+    """What the loop began with: written once, and never again but `anew`, where it is gone or an earlier relab's."""
     path = own(folder, FILE)
-    if not path.is_file() or (anew and read_json(folder, FILE).get("schema") != SCHEMA):
+    there = path.is_file()
+    if not there and begun and not anew:
+        raise TamperedError(
+            f"{path} must be there, as this loop has begun, but is gone: what the evaluator was is not known without"
+            " it; put it back from a backup, or begin another loop with --name. Or look through the loop's files and"
+            " call it with --accept, which locks the evaluator as it is now"
+        )
+    if not there or (anew and read_json(folder, FILE).get("schema") != SCHEMA):
         body: Document = {"schema": SCHEMA, "evaluator": evaluator(plan)}
         write_atomic(path, encode(sealed(body, hidden_seed(plan)), indent=True))
     return read_json(folder, FILE)
@@ -169,7 +189,21 @@ def changed(plan: Loop, folder: Path) -> list[str]:
             if before.get(part) != now.get(part)]  # fmt: skip
 
 
-def check(plan: Loop, folder: Path) -> None:
+def digest(folder: Path) -> str:
+    """Of the lock as a whole, for the journal, whose seals nobody can make who merely knows the hidden seed."""
+    return _text(read_json(folder, FILE))
+
+
+def check(plan: Loop, folder: Path, journal_says: str = "") -> None:
+    """`journal_says`: the digest of the lock that the loop began with; empty for a loop of an earlier relab."""
+    if not own(folder, FILE).is_file():
+        keep(plan, folder, begun=True)
+    if journal_says and digest(folder) != journal_says:
+        raise TamperedError(
+            f"{folder / FILE} must be the one that the loop began with ({journal_says}), but is another"
+            f" ({digest(folder)}): put it back from a backup, or begin another loop with --name. Or look through the"
+            " loop's files and call it with --accept, which takes it as it stands"
+        )
     schema = read_json(folder, FILE).get("schema")
     if schema != SCHEMA:
         raise TamperedError(

@@ -26,7 +26,7 @@ from relab.health.rule import Finding
 from relab.health.view import View
 from relab.lab.experiment import cells as runs
 from relab.lab.experiment import template
-from relab.lab.loop import dropped, policy, sampler
+from relab.lab.loop import dropped, policy, sampler, variants
 from relab.lab.loop.arms import Arms
 from relab.lab.loop.foresee import foresee
 from relab.lab.loop.journal import Trial
@@ -249,7 +249,8 @@ class Proposer:
     def write(self, idea: Idea, k: int, cost: Cost) -> Document:
         """The proposal as files: its settings, and a next_config.yaml against a run of its parent."""
         arms, name = self.arms, f"p{k:03d}"
-        runs.write_variants({name: self.resolved(idea.change, idea.parent)}, arms.folder)
+        settings = self.resolved(idea.change, idea.parent)
+        runs.write_variants({name: settings}, arms.folder)
         proposal = Proposal(
             parent=self.parent_run(idea.parent), diff={key: dict(each) for key, each in idea.change.items()},
             rationale=idea.rationale, checks=idea.checks, predicted=self.predicted(idea), cost=cost,
@@ -257,9 +258,12 @@ class Proposer:
         )  # fmt: skip
         subfolder(arms.folder, "proposals")
         text = layers.format_yaml(proposal.file_keys())
-        write_atomic(own(arms.folder, f"proposals/{name}.yaml"), text.encode())
+        write_atomic(own(arms.folder, variants.of_proposal(name)), text.encode())
+        files = {variants.of_config(name): variants.digest(variants.written(settings)),
+                 variants.of_proposal(name): variants.digest(text.encode())}  # fmt: skip
         return {**proposal.file_keys(), "source": idea.source, "parent_config": idea.parent,
-                "passed_over": list(self.passed_over), "file_hash": idea.file_hash}  # fmt: skip
+                "passed_over": list(self.passed_over), "file_hash": idea.file_hash,
+                variants.FILES: files}  # fmt: skip
 
     def parent_run(self, config: str) -> str:
         """The first finished run of the parent's config."""

@@ -2,7 +2,8 @@
 
 A run may write wherever its user may, beside what the loop writes too. Seals are made with the loop's own key
 (keys.py), that of a row with the seal of the row before it as well. Only that of lock.json is made with the hidden
-seed, so that other machines can check it: whoever reads the loop's file and works the seed out can forge it.
+seed, so that other machines can check it: whoever reads the loop's file and works the seed out can
+forge it, and is told by the hash of it in the journal.
 """
 
 from __future__ import annotations

@@ -78,6 +78,8 @@ def enter(loop: Looping, trial: Trial) -> None:
     cells = loop.arms.cells(trial.name, (trial.first or {}).get("seeds", []))
     first = next((cell.folder for cell in cells if runs.settled(cell)), None)
     try:
+        if not loop.plan.log:
+            own(loop.arms.folder, LOG)  # a link that a run put there is not written through
         if first is not None:
             entry = making.of_folder(first, log_of(loop), roots=[first.parent])
             notes.write(log_of(loop), titled(loop, entry, trial))
