@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from lab.loop.loops import prepare, write
 from relab.advise.proposal import FILE
 from relab.config import layers
 from relab.lab import loop
+from relab.lab.loop import outside
 from shelves import tree
 from web.conftest import Served
 
@@ -102,3 +104,35 @@ def test_a_loop_that_goes_on_is_told_so(looped: Served) -> None:
     with loop.claimed(looped.root / NAME):
         assert "running: " in looped.get("/notebook/more").text
         assert "before its next proposal" in looped.act("drop", {"loop": NAME, "values": {"x": "1"}}).json()["said"]
+
+
+@pytest.mark.parametrize(
+    ("base", "variants"),
+    [("env: {name: 'evilmod:make'}\nalgo: {name: ppo, lr: 0.1}\n", "base"),
+     ("env: 'evilmod:make'\nalgo: {name: ppo, lr: 0.1}\n", "base"),
+     ("env: {name: 'gym:evilmod:Make-v0'}\nalgo: {name: ppo, lr: 0.1}\n", "base"),
+     ("env: {name: cartpole-v1}\nalgo: {name: 'evilmod:Config', lr: 0.1}\n", "base"),
+     ("env: {name: 'evilmod:make'}\nalgo: {name: ppo, lr: 0.1}\n", "p001")],
+)  # fmt: skip
+def test_looking_at_a_strangers_loop_runs_no_code_of_it(
+    base: str, variants: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shelf_of: Callable[..., Served]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    prepare(write()).go(0)
+    folder = Path(NAME)
+    Path("evilmod.py").write_text("open('ran', 'w').close()\n")
+    values = layers.read_yaml(folder / "loop.yaml")
+    del values["command"], values["range"]
+    values |= {"base": {"env": "evilmod:make"}, "policy": {"allow": {"algo.lr": {"low": 0.01, "high": 1}}}}
+    (folder / "loop.yaml").write_text(layers.format_yaml(values))
+    (folder / "variants/base.yaml").write_text("env: {name: cartpole-v1}\nalgo: {name: ppo, lr: 0.1}\n")
+    (folder / f"variants/{variants}.yaml").write_text(base)
+    (folder / FILE).write_text(f"parent: {variants}\nset: {{algo.lr: 0.2}}\n")
+    served = shelf_of()
+    text = served.get("/notebook/more").text
+    (row,) = outside.standing(str(tmp_path), [folder])
+    assert (row["problem"], row["waits"], row["why_not"]) == ("", True, "")
+    assert "name code of its own, which looking at it does not run" in text
+    served.act("drop", {"loop": NAME, "values": {"algo.lr": "0.3"}})
+    assert not Path("ran").exists()
+    assert "evilmod" not in sys.modules

@@ -2,7 +2,8 @@
 
 A loop runs its own proposals as soon as they have passed its checks, so that none of them waits to be approved. A
 change that a person drops into its folder is checked here, taken before the loop's next proposal, and checked once
-more then. Nothing of a program or its evaluator is opened or run. Plain data in, plain data out: other processes ask.
+more then. Nothing of a program or its evaluator is opened or run, and no code is imported that a file of the
+loop names: only who calls the loop trusts it. Plain data in, plain data out: other processes ask.
 """
 
 from __future__ import annotations
@@ -22,11 +23,15 @@ from relab.base.text import number
 from relab.config import layers
 from relab.config.base import require
 from relab.config.coerce import scalar
+from relab.config.registry import UntrustedError
 from relab.lab import loop
 from relab.lab.loop import dropped
 from relab.lab.loop.drive import Looping
 from relab.lab.sweep.axis import Axis
 from relab.runs.naming import shown
+
+OWN_CODE = ("Its settings name code of its own, which looking at it does not run: a change is checked when the loop is"
+            " called, and is dropped by hand (docs/loop.md).")  # fmt: skip
 
 
 def standing(root: str, folders: Sequence[Path]) -> list[Document]:
@@ -44,26 +49,29 @@ def standing(root: str, folders: Sequence[Path]) -> list[Document]:
 def _standing(folder: Path) -> Document:
     looping = loop.glance(folder)
     state, settings = looping.state, looping.arms.settings(looping.state.best)
-    waits, why = _waiting(looping)
+    waits, why, unchecked = _waiting(looping)
     keys = [{"key": each.key, "now": shown(settings.get(each.key)), "span": span(each),
              "to": shown(waits[each.key] if each.key in waits else settings.get(each.key))}
             for each in looping.plan.policy.allow]  # fmt: skip
     return {
         "question": looping.plan.question, "running": loop.running(folder), "doing": looping.doing, "best": state.best,
         "made": len(state.trials), "kept": sum(trial.kept for trial in state.trials), "may_change": keys,
-        "waits": bool(waits) or bool(why), "why_not": why, "file": FILE,
+        "waits": bool(waits or why or unchecked), "why_not": why, "file": FILE,
+        "unchecked": OWN_CODE if unchecked or looping.arms.trust else "",
     }  # fmt: skip
 
 
-def _waiting(looping: Looping) -> tuple[dict[str, object], str]:
-    """What was dropped and not taken yet: key -> its value; or why it would be refused."""
+def _waiting(looping: Looping) -> tuple[dict[str, object], str, bool]:
+    """What was dropped and not taken yet: key -> its value; why it would be refused; whether only the loop can tell."""
     path = dropped.waiting(looping.arms.folder)
     if path is None:
-        return {}, ""
+        return {}, "", False
     try:
-        return {key: each["to"] for key, each in looping.proposer.from_file(path).change.items()}, ""
+        return {key: each["to"] for key, each in looping.proposer.from_file(path).change.items()}, "", False
+    except UntrustedError:
+        return {}, "", True
     except UserError as error:
-        return {}, str(error)
+        return {}, str(error), False
 
 
 def span(each: Axis) -> str:
