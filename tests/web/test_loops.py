@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -136,3 +137,30 @@ def test_looking_at_a_strangers_loop_runs_no_code_of_it(
     served.act("drop", {"loop": NAME, "values": {"algo.lr": "0.3"}})
     assert not Path("ran").exists()
     assert "evilmod" not in sys.modules
+
+
+def _link(path: Path) -> None:
+    (path.parents[2] / "secret.yaml").write_text("set: {hunter2: 1}\nsesame: 1\n")
+    path.symlink_to(path.parents[2] / "secret.yaml")
+
+
+@pytest.mark.parametrize(
+    ("put", "kind"),
+    [(_link, "a link"), (os.mkfifo, "a pipe"), (Path.mkdir, "a folder"),
+     (lambda p: p.symlink_to("/dev/zero"), "a link")],
+)  # fmt: skip
+def test_what_is_no_file_is_named_and_never_opened(looped: Served, put: Callable[[Path], None], kind: str) -> None:
+    folder = looped.root / NAME
+    put(folder / FILE)
+    (row,) = outside.standing(str(looped.root), [folder])
+    assert row["problem"] == ""
+    assert f"must be a file, but is {kind}; put the file itself there" in row["why_not"]
+    text = looped.get("/notebook/more").text
+    assert f"must be a file, but is {kind}" in text
+    assert "hunter2" not in text
+    assert "sesame" not in text
+    for deed in ("drop", "withdraw"):
+        answer = looped.act(deed, {"loop": NAME, "values": {"x": "1.0"}})
+        assert answer.status_code == 400
+        assert kind in answer.json()["error"]
+    assert os.path.lexists(folder / FILE)

@@ -17,7 +17,7 @@ from relab.advise.proposal import FILE, diff_text
 from relab.base import blame, limits
 from relab.base.documents import Document
 from relab.base.enclosed import own
-from relab.base.errors import UserError
+from relab.base.errors import UserError, refusal
 from relab.base.jsonl import write_atomic
 from relab.base.text import number
 from relab.config import layers
@@ -67,11 +67,12 @@ def _waiting(looping: Looping) -> tuple[dict[str, object], str, bool]:
     if path is None:
         return {}, "", False
     try:
+        dropped.check_file(path)
         return {key: each["to"] for key, each in looping.proposer.from_file(path).change.items()}, "", False
     except UntrustedError:
         return {}, "", True
-    except UserError as error:
-        return {}, str(error), False
+    except (UserError, OSError) as error:  # it cannot be read, or was taken meanwhile
+        return {}, refusal(error) if isinstance(error, OSError) else str(error), False
 
 
 def span(each: Axis) -> str:
@@ -99,6 +100,8 @@ def drop(root: str, folder: Path, values: Mapping[str, str], rationale: str) -> 
         tried.write_bytes(data)
         idea = looping.proposer.from_file(tried)
     path = own(folder, FILE)
+    if dropped.waiting(folder) is not None:
+        dropped.check_file(path)
     before = _now(path)
     write_atomic(path, data)
     when = "before its next proposal" if loop.running(folder) else "first when the loop is called again"
@@ -109,6 +112,8 @@ def drop(root: str, folder: Path, values: Mapping[str, str], rationale: str) -> 
 def withdraw(root: str, folder: Path) -> Document:
     """Take away what waits."""
     path = own(folder, FILE)
+    if dropped.waiting(folder) is not None:
+        dropped.check_file(path)
     before = _now(path)
     require(before is not None, "nothing waits any more: the loop has taken it")
     path.unlink()

@@ -91,8 +91,7 @@ class Proposer:
         if path is None or self.seen(path):
             return
         try:
-            kind = dropped.odd(path)
-            policy.refuse(not kind, f"{path} must be a file, but is {kind}; put the file itself there")
+            dropped.check_file(path)
             idea = self.from_file(path)
         except (UserError, OSError) as error:
             why = refusal(error) if isinstance(error, OSError) else str(error)
