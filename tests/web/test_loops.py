@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from collections.abc import Callable
@@ -66,6 +67,7 @@ def test_what_the_loop_would_refuse_is_not_dropped(looped: Served, values: dict[
     answer = looped.act("drop", {"loop": NAME, "values": values})
     assert answer.status_code == 400
     assert why in answer.json()["error"]
+    assert "as a loop writes them" not in answer.json()["error"]
     assert tree(looped.root) == before
 
 
@@ -164,3 +166,23 @@ def test_what_is_no_file_is_named_and_never_opened(looped: Served, put: Callable
         assert answer.status_code == 400
         assert kind in answer.json()["error"]
     assert os.path.lexists(folder / FILE)
+
+
+ROW = {"event": "proposed", "k": 1, "proposal": {"source": "sampler", "parent_config": "base", "diff": {}}}
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [[ROW | {"proposal": {"parent_config": "base", "diff": {}}}], [ROW | {"proposal": {"source": "sampler"}}],
+     [ROW | {"k": "one"}], [ROW | {"proposal": 3}], [ROW, {"event": "first", "k": 1}],
+     [ROW | {"proposal": ROW["proposal"] | {"diff": {"x": 3}}}]],
+)  # fmt: skip
+def test_a_journal_that_lacks_something_is_an_error_in_words(looped: Served, rows: list[dict[str, object]]) -> None:
+    folder = looped.root / NAME
+    with open(folder / "journal", "a") as file:
+        file.writelines(json.dumps(row) + "\n" for row in rows)
+    answer = looped.act("drop", {"loop": NAME, "values": {"x": "1.0"}})
+    assert answer.status_code == 400, answer.text
+    assert "journal" in answer.json()["error"]
+    assert not (folder / FILE).exists()
+    assert looped.get("/notebook/more").status_code == 200

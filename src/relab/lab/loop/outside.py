@@ -8,15 +8,16 @@ loop names: only who calls the loop trusts it. Plain data in, plain data out: ot
 
 from __future__ import annotations
 
+import contextlib
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from relab.advise.proposal import FILE, diff_text
 from relab.base import blame, limits
 from relab.base.documents import Document
-from relab.base.enclosed import own
+from relab.base.enclosed import RecordError, own
 from relab.base.errors import UserError, refusal
 from relab.base.jsonl import write_atomic
 from relab.base.text import number
@@ -83,22 +84,23 @@ def span(each: Axis) -> str:
 
 def drop(root: str, folder: Path, values: Mapping[str, str], rationale: str) -> Document:
     """Put a change of the best config into the loop's folder, if the loop would run it."""
-    looping = loop.glance(folder)
-    require(not looping.arms.trust, "its code is the loop's own: drop the file by hand (docs/loop.md)")
-    best = looping.state.best
-    settings = looping.arms.settings(best)
-    allowed = looping.plan.policy.axes
-    unknown = [key for key in values if key not in allowed]
-    require(not unknown, f"the loop may not change {unknown[:1]}")
-    wanted = {key: scalar(text.strip()) for key, text in values.items() if text.strip() != shown(settings.get(key))}
-    change = {key: value for key, value in wanted.items() if value != settings.get(key)}
-    require(bool(change), f"every value is that of {best}, the best config: change one")
-    body = {"parent": best, "set": change, **({"rationale": rationale.strip()} if rationale.strip() else {})}
-    data = layers.format_yaml(body).encode()
-    with TemporaryDirectory() as place:  # as the loop will: nothing is dropped that it would refuse
-        tried = Path(place) / FILE
-        tried.write_bytes(data)
-        idea = looping.proposer.from_file(tried)
+    with _as_written(folder):
+        looping = loop.glance(folder)
+        require(not looping.arms.trust, "its code is the loop's own: drop the file by hand (docs/loop.md)")
+        best = looping.state.best
+        settings = looping.arms.settings(best)
+        allowed = looping.plan.policy.axes
+        unknown = [key for key in values if key not in allowed]
+        require(not unknown, f"the loop may not change {unknown[:1]}")
+        wanted = {key: scalar(text.strip()) for key, text in values.items() if text.strip() != shown(settings.get(key))}
+        change = {key: value for key, value in wanted.items() if value != settings.get(key)}
+        require(bool(change), f"every value is that of {best}, the best config: change one")
+        body = {"parent": best, "set": change, **({"rationale": rationale.strip()} if rationale.strip() else {})}
+        data = layers.format_yaml(body).encode()
+        with TemporaryDirectory() as place:  # as the loop will: nothing is dropped that it would refuse
+            tried = Path(place) / FILE
+            tried.write_bytes(data)
+            idea = looping.proposer.from_file(tried)
     path = own(folder, FILE)
     if dropped.waiting(folder) is not None:
         dropped.check_file(path)
@@ -118,6 +120,18 @@ def withdraw(root: str, folder: Path) -> Document:
     require(before is not None, "nothing waits any more: the loop has taken it")
     path.unlink()
     return _done(f"{Path(os.path.relpath(folder, root)).as_posix()}: {FILE} no longer waits", path, before, None)
+
+
+@contextlib.contextmanager
+def _as_written(folder: Path) -> Iterator[None]:
+    """Inside, what lacks in a loop's files or has another shape is an error in words: relab did not write them so."""
+    try:
+        yield
+    except UserError:  # some are errors of values or keys as well
+        raise
+    except (LookupError, TypeError, AttributeError, ValueError) as error:
+        raise RecordError(f"the journal or the variants in {folder} are not as a loop writes them ({error!r:.120}): put"
+                          " them back, or begin another loop with --name") from error  # fmt: skip
 
 
 def _done(text: str, path: Path, before: bytes | None, after: bytes | None) -> Document:
