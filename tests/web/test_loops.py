@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import os
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,6 +14,7 @@ from lab.loop.loops import prepare, write
 from relab.advise.proposal import FILE
 from relab.config import layers
 from relab.lab import loop
+from relab.lab.loop import outside
 from shelves import tree
 from web.conftest import Served
 
@@ -63,6 +67,7 @@ def test_what_the_loop_would_refuse_is_not_dropped(looped: Served, values: dict[
     answer = looped.act("drop", {"loop": NAME, "values": values})
     assert answer.status_code == 400
     assert why in answer.json()["error"]
+    assert "as a loop writes them" not in answer.json()["error"]
     assert tree(looped.root) == before
 
 
@@ -102,3 +107,82 @@ def test_a_loop_that_goes_on_is_told_so(looped: Served) -> None:
     with loop.claimed(looped.root / NAME):
         assert "running: " in looped.get("/notebook/more").text
         assert "before its next proposal" in looped.act("drop", {"loop": NAME, "values": {"x": "1"}}).json()["said"]
+
+
+@pytest.mark.parametrize(
+    ("base", "variants"),
+    [("env: {name: 'evilmod:make'}\nalgo: {name: ppo, lr: 0.1}\n", "base"),
+     ("env: 'evilmod:make'\nalgo: {name: ppo, lr: 0.1}\n", "base"),
+     ("env: {name: 'gym:evilmod:Make-v0'}\nalgo: {name: ppo, lr: 0.1}\n", "base"),
+     ("env: {name: cartpole-v1}\nalgo: {name: 'evilmod:Config', lr: 0.1}\n", "base"),
+     ("env: {name: 'evilmod:make'}\nalgo: {name: ppo, lr: 0.1}\n", "p001")],
+)  # fmt: skip
+def test_looking_at_a_strangers_loop_runs_no_code_of_it(
+    base: str, variants: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shelf_of: Callable[..., Served]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    prepare(write()).go(0)
+    folder = Path(NAME)
+    Path("evilmod.py").write_text("open('ran', 'w').close()\n")
+    values = layers.read_yaml(folder / "loop.yaml")
+    del values["command"], values["range"]
+    values |= {"base": {"env": "evilmod:make"}, "policy": {"allow": {"algo.lr": {"low": 0.01, "high": 1}}}}
+    (folder / "loop.yaml").write_text(layers.format_yaml(values))
+    (folder / "variants/base.yaml").write_text("env: {name: cartpole-v1}\nalgo: {name: ppo, lr: 0.1}\n")
+    (folder / f"variants/{variants}.yaml").write_text(base)
+    (folder / FILE).write_text(f"parent: {variants}\nset: {{algo.lr: 0.2}}\n")
+    served = shelf_of()
+    text = served.get("/notebook/more").text
+    (row,) = outside.standing(str(tmp_path), [folder])
+    assert (row["problem"], row["waits"], row["why_not"]) == ("", True, "")
+    assert "name code of its own, which looking at it does not run" in text
+    served.act("drop", {"loop": NAME, "values": {"algo.lr": "0.3"}})
+    assert not Path("ran").exists()
+    assert "evilmod" not in sys.modules
+
+
+def _link(path: Path) -> None:
+    (path.parents[2] / "secret.yaml").write_text("set: {hunter2: 1}\nsesame: 1\n")
+    path.symlink_to(path.parents[2] / "secret.yaml")
+
+
+@pytest.mark.parametrize(
+    ("put", "kind"),
+    [(_link, "a link"), (os.mkfifo, "a pipe"), (Path.mkdir, "a folder"),
+     (lambda p: p.symlink_to("/dev/zero"), "a link")],
+)  # fmt: skip
+def test_what_is_no_file_is_named_and_never_opened(looped: Served, put: Callable[[Path], None], kind: str) -> None:
+    folder = looped.root / NAME
+    put(folder / FILE)
+    (row,) = outside.standing(str(looped.root), [folder])
+    assert row["problem"] == ""
+    assert f"must be a file, but is {kind}; put the file itself there" in row["why_not"]
+    text = looped.get("/notebook/more").text
+    assert f"must be a file, but is {kind}" in text
+    assert "hunter2" not in text
+    assert "sesame" not in text
+    for deed in ("drop", "withdraw"):
+        answer = looped.act(deed, {"loop": NAME, "values": {"x": "1.0"}})
+        assert answer.status_code == 400
+        assert kind in answer.json()["error"]
+    assert os.path.lexists(folder / FILE)
+
+
+ROW = {"event": "proposed", "k": 1, "proposal": {"source": "sampler", "parent_config": "base", "diff": {}}}
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [[ROW | {"proposal": {"parent_config": "base", "diff": {}}}], [ROW | {"proposal": {"source": "sampler"}}],
+     [ROW | {"k": "one"}], [ROW | {"proposal": 3}], [ROW, {"event": "first", "k": 1}],
+     [ROW | {"proposal": ROW["proposal"] | {"diff": {"x": 3}}}]],
+)  # fmt: skip
+def test_a_journal_that_lacks_something_is_an_error_in_words(looped: Served, rows: list[dict[str, object]]) -> None:
+    folder = looped.root / NAME
+    with open(folder / "journal", "a") as file:
+        file.writelines(json.dumps(row) + "\n" for row in rows)
+    answer = looped.act("drop", {"loop": NAME, "values": {"x": "1.0"}})
+    assert answer.status_code == 400, answer.text
+    assert "journal" in answer.json()["error"]
+    assert not (folder / FILE).exists()
+    assert looped.get("/notebook/more").status_code == 200

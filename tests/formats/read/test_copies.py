@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import shutil
+import sys
 from pathlib import Path
 
 import pytest
 
-from relab.formats.read import find, tfevents
+from relab.formats.read import copies, find, tfevents
 from relab.formats.read.find import LoadedRuns
+from relab.formats.read.source import Source
 from relab.runs.index import look_through
 
 NOON = 1.7e9
@@ -74,3 +76,42 @@ def test_equal_tables_of_two_seeds_are_two_runs(tmp_path):
     assert len(find.load_all(tmp_path).runs) == 2
     shutil.copytree(tmp_path / "s0", tmp_path / "s0" / "old")
     assert [run.name for run in find.load_all(tmp_path).runs] == ["s0", "s1"]
+
+
+@pytest.mark.parametrize("format_", ["csv", "tensorboard", "wandb"])
+def test_many_logs_of_one_size_take_time_in_proportion(tmp_path, format_):
+    calls: list[int] = []
+    for n in (200, 400):
+        folder = tmp_path / str(n)
+        folder.mkdir()
+        files = [folder / f"{i:04}.log" for i in range(n)]
+        for i, file in enumerate(files):
+            file.write_text(f"{i:04}" * 100)
+        count = 0
+
+        def counted(frame, event, arg):
+            nonlocal count
+            count += event in ("call", "c_call")
+
+        sys.setprofile(counted)
+        try:
+            kept, gone = copies.without([Source(format_, file, (file,)) for file in files])
+        finally:
+            sys.setprofile(None)
+        assert (len(kept), gone) == (n, [])
+        calls.append(count)
+    assert calls[1] < 2.5 * calls[0]
+
+
+@pytest.mark.parametrize("format_", ["csv", "tensorboard", "wandb"])
+def test_copies_of_copies_name_the_first(tmp_path, format_):
+    files = [tmp_path / place / "log" for place in ("run", "run/a", "run/a/b", "run/c")]
+    for file in files:
+        file.parent.mkdir(exist_ok=True)
+        file.write_text("1234")
+    files.append(tmp_path / "run/a/other")
+    files[-1].write_text("4321")
+    sources = [Source(format_, file, (file,)) for file in files]
+    kept, gone = copies.without(sources)
+    assert kept == [sources[0], sources[4]]
+    assert [each.of for each in gone] == [sources[0]] * 3

@@ -374,3 +374,41 @@ def test_what_may_be_thousands_is_not_guessed(tmp_path):
 def test_lists_and_words_with_commas_stay_words(tmp_path):
     history = read(tmp_path, "step;reward;layers\n" + "".join(f"{i};{i};64,64 tanh\n" for i in range(1, 6)))
     assert said(history) == []
+
+
+@pytest.mark.parametrize("rows", [1000, 60_000, 120_000])
+def test_a_comma_after_many_whole_numbers_is_read(tmp_path, rows):
+    """Only the first 1,000 cells were looked at; what came later was left out."""
+    body = "".join(f"{i};1\n" for i in range(rows)) + "".join(f"{rows + i};{i},5\n" for i in range(1000))
+    history = read(tmp_path, "step;reward\n" + body)
+    assert len(history.column("return/mean").values) == rows + 1000
+    assert history.column("return/mean").values[-1] == 999.5
+    assert any("reward: numbers with a comma" in line for line in said(history))
+
+
+def test_points_before_a_comma_keep_a_column_as_it_is(tmp_path):
+    body = "".join(f"{i};0.{i % 9 + 1}\n" for i in range(60_000)) + "".join(f"{60_000 + i};{i},5\n" for i in range(9))
+    assert not any("read as such" in line for line in said(read(tmp_path, "step;reward\n" + body)))
+
+
+def test_one_word_late_in_a_column_keeps_it_as_it_is(tmp_path):
+    body = "".join(f"{i};{i},5\n" for i in range(2000)) + "2000;1,2,3\n"
+    assert not any("read as such" in line for line in said(read(tmp_path, "step;reward\n" + body)))
+
+
+def test_a_constant_follows_the_other_columns_and_a_list_does_not(tmp_path):
+    rows = "".join(f"{i};{i},5;0,10;-200,0;64,64\n" for i in range(1, 6))
+    history = read(tmp_path, "step;reward;clip;low;layers\n" + rows)
+    assert history.column("foreign/clip").values.tolist() == [0.1] * 5
+    assert history.column("foreign/low").values.tolist() == [-200] * 5
+    assert "foreign/layers" not in history.columns
+    assert [line.partition(":")[2].partition(":")[0].strip() for line in said(history)] == [
+        "reward, clip, low",
+        "layers",
+    ]
+
+
+def test_a_constant_alone_is_not_guessed(tmp_path):
+    history = read(tmp_path, "step;reward;clip\n" + "".join(f"{i};{i};0,10\n" for i in range(1, 6)))
+    assert "foreign/clip" not in history.columns
+    assert any(line.startswith("2: clip: a single value with a comma") for line in said(history))

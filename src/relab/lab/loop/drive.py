@@ -308,9 +308,10 @@ def look(plan: Loop, folder: Path) -> Looping:
 
 def glance(folder: Path) -> Looping:
     """A loop that has begun, as its own folder tells it, for what may be proposed to it: nothing is written, and its
-    evaluator is not looked at, which need not be on this machine."""
+    evaluator is not looked at, which need not be on this machine. Nor is code imported that its files name: somebody
+    may have sent the folder."""
     arms = Arms(plans.kept(folder), folder, Journal(folder), 1, lambda line: None)
-    return Looping(arms, Proposer(arms))
+    return Looping(arms, Proposer(arms, trusting=False))
 
 
 def run_one(folder: Path, name: str) -> tuple[Cell, local.Result]:

@@ -158,6 +158,12 @@ def odd(path: Path) -> str:
     return "" if stat.S_ISREG(mode) else KINDS.get(stat.S_IFMT(mode), "no file")
 
 
+def check_file(path: Path) -> None:
+    """An error that names what lies there instead of a file, which nobody opens."""
+    kind = odd(path)
+    refuse(not kind, f"{path} must be a file, but is {kind}; put the file itself there")
+
+
 def _predicted(values: Document, path: Path) -> Document:
     """What the file expects; its numbers must be numbers, in order."""
     predicted = mapping_of(values, "predicted", path)

@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -171,6 +171,10 @@ def _known(state: State, row: Document) -> bool:
 
 
 def _new(row: Document) -> Trial:
+    proposal = row["proposal"]
+    if not (isinstance(row["k"], int) and all(isinstance(proposal[key], str) for key in ("source", "parent_config"))
+            and isinstance(proposal["diff"], Mapping)):  # fmt: skip
+        raise TypeError("it must have k, source, parent_config and diff")
     return Trial(row["k"], row["proposal"]["parent_config"], row["proposal"])
 
 

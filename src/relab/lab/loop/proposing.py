@@ -20,6 +20,7 @@ from relab.base.jsonl import write_atomic
 from relab.config import layers
 from relab.config.base import ConfigError
 from relab.config.lineage import FromTo
+from relab.config.registry import UntrustedError
 from relab.formats.read import find
 from relab.health.examine import Report, examine_loaded
 from relab.health.rule import Finding
@@ -58,6 +59,7 @@ class Proposer:
     arms: Arms
     earlier: list[answered.Tried] = field(default_factory=list)  # what experiments and logs have answered
     passed_over: list[str] = field(default_factory=list)
+    trusting: bool = True  # False for a mere look: code that the folder's files name is not imported
 
     @property
     def past(self) -> list[Past]:
@@ -89,8 +91,7 @@ class Proposer:
         if path is None or self.seen(path):
             return
         try:
-            kind = dropped.odd(path)
-            policy.refuse(not kind, f"{path} must be a file, but is {kind}; put the file itself there")
+            dropped.check_file(path)
             idea = self.from_file(path)
         except (UserError, OSError) as error:
             why = refusal(error) if isinstance(error, OSError) else str(error)
@@ -229,6 +230,8 @@ class Proposer:
             return "fills the command; whether the values are legal is the program's to say"
         try:
             self.resolved(change, parent)
+        except UntrustedError:  # it says nothing about the config: nothing was looked at
+            raise
         except ConfigError as error:
             raise RefusedError(f"the config would not be legal: {error}") from None
         return "resolves and passes its checks"
@@ -239,7 +242,8 @@ class Proposer:
         values = {key: each["to"] for key, each in change.items()}
         if self.arms.plan.command:
             return {**settings, **values}
-        stack = [layers.Layer("parent", settings), layers.Layer("proposal", values)]
+        trusted = self.trusting
+        stack = [layers.Layer("parent", settings, trusted), layers.Layer("proposal", values, trusted)]
         whole = layers.to_dict(layers.resolve(stack, presets=False).config)
         whole.pop("seed")
         return whole
