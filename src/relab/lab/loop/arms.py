@@ -134,14 +134,9 @@ class Arms:
         try:
             jobs = [self.guarded(runs.job(e, cell, self.folder), cell) for cell in todo]
             at = engines.of(self.plan.execute, self.folder)
-<<<<<<< HEAD
             done = local.run(jobs, self.workers, self.watch, self.look(todo), self.plan.look_every, at,
                              self.plan.execute.env)  # fmt: skip
-            lock.check(self.plan, self.folder)
-=======
-            done = local.run(jobs, self.workers, self.watch, self.look(todo), self.plan.look_every, at)
             self.check()
->>>>>>> x20
         except lock.TamperedError:
             self.mark(todo)
             raise
