@@ -94,15 +94,15 @@ def _sources_of(stem: Path) -> tuple[Path, Path]:
 
 def of_standard_names(folder: Path) -> list[Path]:
     """The modules and packages in a folder that Python finds there before those of its own library."""
-    found: list[Path] = []
+    modules: list[Path] = []
     for path in sorted(folder.iterdir()):
         if path.name.partition(".")[0] not in sys.stdlib_module_names:
             continue
         if path.is_dir() and any(path.glob("__init__.*")):  # one without comes after the library's
-            found += sorted(each for each in path.rglob("*") if _code(each))
+            modules += sorted(each for each in path.rglob("*") if _code(each))
         elif _code(path):
-            found.append(path)
-    return found
+            modules.append(path)
+    return modules
 
 
 def _code(path: Path) -> bool:
