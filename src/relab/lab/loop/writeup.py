@@ -26,6 +26,7 @@ from relab.lab.experiment.cells import Cell
 from relab.lab.loop import deciding, foresee
 from relab.lab.loop.drive import Looping
 from relab.lab.loop.journal import Trial
+from relab.lab.loop.plan import BASE
 from relab.record.clock import took
 from relab.record.history import History
 from relab.record.state import steps_of
@@ -98,7 +99,7 @@ def summary(loop: Looping, config: str, cells: Sequence[Cell], done: Sequence[Hi
     short = len(cells) - len(done)
     more = f", and {short} that came to no end" if short else ""
     parts = {
-        "Derived batch": batch(one),
+        "Derived batch": batch(one, loop.arms.settings(BASE)),
         "Throughput": throughput(done),
         "Key metrics (last, mean over runs)": tail(done, keys_of(loop, one)),
         "Trainer statistics (last, mean over runs)": tail(done, TRAINER),
@@ -142,13 +143,17 @@ def keys_of(loop: Looping, run: History) -> tuple[str, ...]:
     return (*own, *usual, *others[:OTHERS])
 
 
-def batch(run: History) -> str:
-    """envs x steps x agents = rows, where the settings say it; empty where they do not."""
+def batch(run: History, base: Settings) -> str:
+    """envs x steps x agents = rows, where the settings say it; empty where they do not.
+
+    A run's program can write its record: code is imported only where the loop's base names it too.
+    """
     flat = layers.flatten(run.config)
     if not run.trained_by_relab:
         return foreign_batch(flat)
     try:
-        cfg = layers.from_dict(run.config)
+        named = layers.Layer("loop", {key: base[key] for key in ("algo.name", "env.name") if key in base})
+        cfg = layers.resolve([named, layers.Layer("run", run.config, trusted=False)], presets=False).config
     except (ConfigError, TypeError):
         return ""
     if not cfg.batch:
