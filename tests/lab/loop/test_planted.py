@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import os
 import shutil
+from collections import Counter
 from pathlib import Path
 
 import pytest
-from loops import PROGRAM, PYTHON, prepare, write
+from loops import PROGRAM, PYTHON, calls, prepare, write
 
 from relab.lab import loop
 from relab.lab.loop import journal as journals
@@ -195,3 +196,48 @@ def test_half_a_pair_in_a_dropped_file_is_refused_and_the_loop_goes_on(text: str
     (refusal,) = looping.state.refused
     assert "must hold text that can be written as UTF-8" in refusal["why"]
     assert looping.state.trials[0].stage == "done"
+
+
+# ---- Runs
+
+PLANTING = """
+import json
+if os.path.exists("plant") and seed == 0:
+    place = os.path.join(run, "..", "..")
+    for name in ("base-s4", "base-s5"):
+        state = json.load(open(os.path.join(place, "state", "base-s0.json")))
+        state |= {"seed": int(name[-1]), "exit_code": 0, "seconds": 0.1}
+        os.makedirs(os.path.join(place, "runs", name), exist_ok=True)
+        with open(os.path.join(place, "runs", name, "progress.csv"), "w") as file:
+            print("step,my_score", "1,0", "2,99", sep="\\n", file=file)
+        with open(os.path.join(place, "state", f"{name}.json"), "w") as file:
+            json.dump(state, file)
+"""
+
+
+def test_runs_that_another_run_planted_are_set_aside_and_run():
+    Path("plant").touch()
+    write(x=0.1, program=PROGRAM + PLANTING)
+    said: list[str] = []
+    looping = prepare(lines=said)
+    looping.go(0)
+    planted = {line.split()[0] for line in said if "was there before this loop began it" in line}
+    assert planted == {"base-s4", "base-s5"}
+    assert Counter(calls())["base-s4"] == 1, "it was run by the loop too"
+    assert looping.state.noise["mean"] < 20
+    prepare().go(0)
+    assert Counter(calls())["base-s4"] == 1
+
+
+def test_the_list_of_begun_runs_is_the_loops_own():
+    path = write(x=0.1)
+    prepare().go(0)
+    whole = (PLACE / "begun.json").read_text()
+    (PLACE / "begun.json").write_text(whole.replace("base-s5", "base-s9"))
+    with pytest.raises(ForgedError, match=r"but was not written by it: .*--accept"):
+        prepare()
+    (PLACE / "begun.json").unlink()
+    with pytest.raises(ForgedError, match=r"must name the runs that this loop has begun, but is gone"):
+        prepare()
+    loop.prepare(loop.load(path), PLACE, 2, lambda line: None, accept=True).go(0)
+    assert max(Counter(calls()).values()) == 1

@@ -4,6 +4,7 @@ loops/NAME/loop.yaml, lock.json, journal      what was asked, the locked evaluat
 loops/NAME/variants/p003.yaml                       the whole resolved settings of each config
 loops/NAME/proposals/p003.yaml                      each proposal as a next_config.yaml against a run of its parent
 loops/NAME/runs/p003-s3000                          one run folder per config and seed
+loops/NAME/begun.json                               which runs the loop has begun itself
 loops/NAME/hidden/                                  what the deciding evaluation gave
 loops/NAME/state/, stopped/, logs/                  as an experiment has them
 loops/NAME/notes/, LOG.md, report.md, best.json, latest.json
@@ -38,7 +39,7 @@ from relab.lab.experiment import watcher
 from relab.lab.experiment.cells import Cell
 from relab.lab.experiment.conclude import check_metric, outcome
 from relab.lab.experiment.question import Experiment
-from relab.lab.loop import audit, deciding, lock, variants
+from relab.lab.loop import audit, begun, deciding, lock, variants
 from relab.lab.loop.allowance import Allowance
 from relab.lab.loop.deciding import Number
 from relab.lab.loop.journal import Journal
@@ -66,6 +67,7 @@ class Arms:
     watch: Callable[[int, int], None] | None = None
     time: Allowance = field(default_factory=Allowance)  # of this call
     base: str = ""  # the hash of the base's settings as the loop's file has them; empty where nobody worked them out
+    began: set[str] | None = None  # runs that this loop has begun; None where nobody wrote them down
     known: dict[str, Number] = field(default_factory=dict)  # run -> what it came to where it counts
     logged: dict[str, float] = field(default_factory=dict)  # run -> what it logged itself
 
@@ -119,7 +121,7 @@ class Arms:
         at_once = self.plan.execute.at_once or self.workers
         while todo := [cell for cell in cells if not runs.settled(cell) and not self.gave_up(cell)]:
             self.make(part := self.time.fitting(todo, [*self.complete(), *cells], at_once))
-            if len(part) == len(todo):
+            if not self.set_aside(cells) and len(part) == len(todo):
                 break
         self.check()
         began = time.monotonic()
@@ -133,6 +135,8 @@ class Arms:
         e = self.experiment
         try:
             jobs = [self.guarded(runs.job(e, cell, self.folder), cell) for cell in todo]
+            if not self.plan.execute.here:
+                self.begin(todo)
             at = engines.of(self.plan.execute, self.folder)
             done = local.run(jobs, self.workers, self.watch, self.look(todo), self.plan.look_every, at,
                              self.plan.execute.env)  # fmt: skip
@@ -179,6 +183,7 @@ class Arms:
 
         def start() -> list[str]:
             self.check()
+            self.begin([cell])
             return before()
 
         def ended(code: int, seconds: float, stopped: bool) -> None:
@@ -237,20 +242,38 @@ class Arms:
             if cell.folder.exists():
                 own(self.folder, f"{TAMPERED}/{cell.folder.name}").touch()
 
-    def set_aside(self, cells: Sequence[Cell]) -> None:
-        """Runs that were made while the evaluator was other are moved away, and run again."""
+    def set_aside(self, cells: Sequence[Cell]) -> int:
+        """Runs that were made while the evaluator was other, or that this loop has not begun, are moved away, and run
+        again; how many there were."""
+        moved = 0
         for cell in cells:
             name = cell.folder.name
             mark = own(self.folder, f"{TAMPERED}/{name}")
-            if not mark.is_file():
+            planted = self.began is not None and name not in self.began and begun.there(self.folder, name)
+            if not (mark.is_file() or planted):
                 continue
             place = own(subfolder(self.folder, "void"), f"{name}-{len(list((self.folder / 'void').glob(name + '-*')))}")
             if cell.folder.exists():
                 shutil.move(cell.folder, place)
-            for other in (f"state/{name}.json", f"state/{name}.code", f"hidden/{name}.json"):
+            for other in begun.places(name):
                 own(self.folder, other).unlink(missing_ok=True)
-            mark.unlink()
-            self.tell(f"  {name} was made while the evaluator was other: it is kept in {place}, and runs again")
+            mark.unlink(missing_ok=True)
+            self.known.pop(name, None)
+            self.logged.pop(name, None)
+            why = "was there before this loop began it" if planted else "was made while the evaluator was other"
+            self.tell(f"  {name} {why}: it is kept in {place}, and runs again")
+            moved += 1
+        return moved
+
+    def begin(self, cells: Sequence[Cell]) -> None:
+        """These start now; what lies there of one that never did is none of the loop's."""
+        if self.began is None:
+            return
+        new = [cell for cell in cells if cell.folder.name not in self.began]
+        self.set_aside(new)
+        if new:
+            self.began |= {cell.folder.name for cell in new}
+            begun.write(self.folder, self.key, self.began)
 
     # ---- What they came to
 

@@ -26,7 +26,7 @@ from relab.config.base import require
 from relab.lab.execute import local
 from relab.lab.experiment import cells as runs
 from relab.lab.experiment.cells import Cell, check_own, check_same
-from relab.lab.loop import deciding, dropped, lock, sampler, start, variants
+from relab.lab.loop import begun, deciding, dropped, lock, sampler, start, variants
 from relab.lab.loop import journal as journals
 from relab.lab.loop import plan as plans
 from relab.lab.loop.allowance import SAMPLE, OutOfTime
@@ -281,12 +281,16 @@ def prepare(plan: Loop, folder: Path, workers: int, tell: Tell = print, accept: 
     lock.check(plan, folder, journal.state.lock)
     if accept and journal.key is not None:
         deciding.vouch(folder, journal.key)
+        begun.vouch(folder, journal.key)
     base = variants.written(plans.resolved(plan))
     runs.write_variants({BASE: plans.resolved(plan)}, folder)
+    assert journal.key is not None
     if journal.state.begin is None:
+        begun.write(folder, journal.key, [])
         journal.add("begin", mode=plan.mode, decides=plan.decides, sampler=sampler.name_of(plan), hidden=plan.hidden,
-                    lock=lock.digest(folder))  # fmt: skip
-    arms = Arms(plan, folder, journal, workers, tell, base=variants.digest(base))
+                    lock=lock.digest(folder), begun=True)  # fmt: skip
+    began = begun.read(folder, journal.key) if (journal.state.begin or {}).get("begun") else None
+    arms = Arms(plan, folder, journal, workers, tell, base=variants.digest(base), began=began)
     looping = Looping(arms, Proposer(arms, tried.of_experiments(EXPERIMENTS)))
     for trial in journal.state.trials:
         settings = partial(looping.proposer.resolved, trial.proposal["diff"], trial.parent)
