@@ -23,9 +23,9 @@ def write(folder: Path, key: Key, names: Iterable[str]) -> None:
 def read(folder: Path, key: Key) -> set[str]:
     body = read_json(folder, FILE) if own(folder, FILE).is_file() else {}
     if not genuine(body, key):
-        found = "was not written by it" if body else "is gone"
+        fault = "was not written by it" if body else "is gone"
         raise ForgedError(
-            f"{folder / FILE} must name the runs that this loop has begun, but {found}: put it back from a backup, or"
+            f"{folder / FILE} must name the runs that this loop has begun, but {fault}: put it back from a backup, or"
             " look through the runs and call the loop with --accept, which takes all of them as they stand"
         )
     return set(body["runs"])
