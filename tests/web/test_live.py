@@ -186,10 +186,8 @@ def test_a_stream_tells_what_its_page_shows_and_joins_what_waits() -> None:
     assert runs.startswith(b"event: runs")
 
 
-def test_a_page_hears_of_findings_that_came_before_it_listened(served: Served) -> None:
-    """Made while the runs were examined, listening only afterwards: it would say "examining" for ever."""
-    served.bench.watcher.health = Health(None, "examining", "", 7)
-    assert 'data-findings="7"' in served.get("/today").text
+def first_words(served: Served) -> bytes:
+    """What a page hears as soon as it listens."""
 
     async def first() -> bytes:
         request = Request({"type": "http", "query_string": b"", "headers": [], "app": served.app.app})  # type: ignore[attr-defined]
@@ -197,7 +195,14 @@ def test_a_page_hears_of_findings_that_came_before_it_listened(served: Served) -
         parts = [part async for part in _some(answer.body_iterator, 2)]  # type: ignore[attr-defined]
         return b"".join(parts)
 
-    text = asyncio.run(first())
+    return asyncio.run(first())
+
+
+def test_a_page_hears_of_findings_that_came_before_it_listened(served: Served) -> None:
+    """Made while the runs were examined, listening only afterwards: it would say "examining" for ever."""
+    served.bench.watcher.health = Health(None, "examining", "", 7)
+    assert 'data-findings="7"' in served.get("/today").text
+    text = first_words(served)
     assert b"event: findings" in text
     assert b'"version":7' in text
 
@@ -207,14 +212,7 @@ def test_a_page_hears_of_runs_that_came_before_it_listened(served: Served) -> No
     assert 'data-runs="0"' in served.get("/today").text
     served.bench.watcher.look_at_runs()
     assert 'data-runs="1"' in served.get("/today").text
-
-    async def first() -> bytes:
-        request = Request({"type": "http", "query_string": b"", "headers": [], "app": served.app.app})  # type: ignore[attr-defined]
-        answer = await api.stream(request)
-        parts = [part async for part in _some(answer.body_iterator, 2)]  # type: ignore[attr-defined]
-        return b"".join(parts)
-
-    text = asyncio.run(first())
+    text = first_words(served)
     assert b"event: runs" in text
     assert b'"version":1' in text
 

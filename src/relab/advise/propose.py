@@ -206,15 +206,13 @@ class Search:
         return None
 
     def rising(self, open_: list[View]) -> list[tuple[View, Trend]]:
-        whole = [view for view in self.views if view.state in ("finished", "ended") and not view.unfinished]
-        kept, uneven = of_most_seeds(self.trends(open_, RISES), whole)
+        kept, uneven = of_most_seeds(self.trends(open_, RISES), _whole(self.views))
         self.uneven += [each for each in uneven if each not in self.uneven]
         return kept
 
     def trends(self, views: list[View], kind: str) -> list[tuple[View, Trend]]:
         """Runs that came to their end, and whose return did so there."""
-        whole = [view for view in views if view.state in ("finished", "ended") and not view.unfinished]
-        trends = [(view, _trend(view)) for view in whole]
+        trends = [(view, _trend(view)) for view in _whole(views)]
         return [(view, trend) for view, trend in trends if trend is not None and trend.kind == kind]
 
     def from_evidence(self, open_: list[View]) -> Proposal | None:
@@ -424,6 +422,10 @@ def told_unstable(view: View, others: Sequence[View]) -> str:
 
 def told_cut(view: View) -> str:
     return f"{view.name} ended at step {view.last_step:,} of {view.planned:,.0f} planned"
+
+
+def _whole(views: Sequence[View]) -> list[View]:
+    return [view for view in views if view.state in ("finished", "ended") and not view.unfinished]
 
 
 def _trend(view: View) -> Trend | None:

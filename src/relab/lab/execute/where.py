@@ -21,28 +21,8 @@ VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 PLAIN = re.compile(r"[\w.,:+@%/-]+")
 HOST = re.compile(r"auto|[\w.\[\]:-]+:\d+")
 CONTROL = re.compile(r"[\x00-\x1f\x7f\u2028\u2029\x85]")
-OWN = (
-    "--array",
-    "-a",
-    "--requeue",
-    "--no-requeue",
-    "--output",
-    "-o",
-    "--error",
-    "-e",
-    "--ntasks",
-    "-n",
-    "--job-name",
-    "-J",
-    "--open-mode",
-    "--signal",
-    "--wrap",
-    "--parsable",
-    "--wait",
-    "-W",
-    "--time",
-    "-t",
-)
+OWN = ("--array -a --requeue --no-requeue --output -o --error -e --ntasks -n --job-name -J --open-mode --signal --wrap"
+       " --parsable --wait -W --time -t").split()  # fmt: skip
 MOST = 1e6  # cores or minutes of anything there is
 ENGINES = ("local", "ray", "slurm")
 OF_SLURM = ("partition", "account", "lines", "modules")  # what the other engines have no use for
@@ -135,8 +115,7 @@ def _plain(where: Where) -> None:
         value = getattr(where, key)
         fits = value is None or PLAIN.fullmatch(value)
         require(bool(fits), f"`execute.{key}` must be a name without blanks, but is {value!r:.80}")
-    own = [line for line in where.lines if line.partition("=")[0].split()[0:1] and
-           line.partition("=")[0].split()[0] in OWN]  # fmt: skip
+    own = [line for line in where.lines if re.split(r"[=\s]", line)[0] in OWN]
     require(
         not own, f"`execute.lines` must not hold options that relab sets itself ({', '.join(OWN)}), but got {own[:1]}"
     )
