@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +23,7 @@ EXAMPLES = """
   relab study NAME                 says what it will cost, then asks
   relab study NAME --yes           runs what is missing, writes the page of results
   relab study NAME --full --dry-run   what the whole of it would cost
+  relab study NAME --fresh --yes   asks its questions once more, on seeds that had no part in the answers
 """
 INTERRUPTED = 130
 
@@ -38,6 +39,8 @@ class Study:
     """which; without it, the studies are listed"""
     full: bool = False
     """everything, not only what is quick; says its cost first"""
+    fresh: bool = False
+    """its questions once more, on as many fresh seeds, in the folder NAME-fresh"""
     dry_run: bool = False
     """only say what it would do and cost"""
     yes: bool = False
@@ -57,8 +60,8 @@ def main(words: Sequence[str]) -> int:
         show(args.json, listed(), "\n".join(f"{name:8} {text}" for name, text in listed().items()) or "no studies")
         return 0
     study = studies.module(args.name)
-    steps = study.plan(args.full)
-    root = args.root / args.name
+    steps = on_fresh_seeds(args.name, study.plan(args.full)) if args.fresh else study.plan(args.full)
+    root = args.root / f"{args.name}{'-fresh' if args.fresh else ''}"
     if args.dry_run:
         show(args.json, planned(root, steps), "\n".join(plan_lines(root, steps)))
         return 0
@@ -86,6 +89,15 @@ def carry_out(args: Study, study: Any, steps: list[Step], root: Path) -> int:
     write_atomic(page, text.encode())
     show(args.json, {name: result.to_json() for name, result in results.items()}, f"{text}\nresults: {page}")
     return 0
+
+
+def on_fresh_seeds(name: str, steps: list[Step]) -> list[Step]:
+    """Its questions, on seeds that had no part in their answers."""
+    from relab.config.base import require
+
+    again = [replace(step, run=step.again) for step in steps if step.again]
+    require(bool(again), f"the study {name} declares no question that can be asked again; leave out --fresh")
+    return again
 
 
 def listed() -> dict[str, str]:

@@ -30,6 +30,7 @@ STUDIES: dict[str, str] = {  # name -> module
     "torus": "relab.lab.studies.torus",
 }
 Say = Callable[[str], None]
+Carry = Callable[[Path, int, Say], Document]
 
 
 @dataclass(frozen=True)
@@ -39,7 +40,8 @@ class Step:
     name: str  # of its folder and of its results
     what: str  # what it shows, in a line
     seconds: float  # forecast for one core, as measured on the machine that docs/studies names
-    run: Callable[[Path, int, Say], Document]  # folder, runs at a time, who hears of progress -> plain values
+    run: Carry  # folder, runs at a time, who hears of progress -> plain values
+    again: Carry | None = None  # of a question: the same on seeds that had no part in its answer
 
 
 @dataclass(frozen=True)

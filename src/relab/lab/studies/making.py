@@ -46,10 +46,11 @@ def one(folder: Path, settings: Mapping[str, Any], intent: str, study: str) -> H
 
 
 def carry_out(
-    file: Path, folder: Path, workers: int, say: Say, finished: Iterable[Path] = ()
+    file: Path, folder: Path, workers: int, say: Say, finished: Iterable[Path] = (), fresh: bool = False
 ) -> tuple[str, list[Answer], dict[str, list[History]]]:
-    """An experiment's question, its answers and its runs by arm; `finished`: runs that need not be trained again."""
-    declared = experiment.load(file)
+    """An experiment's question, its answers and its runs by arm; `finished`: runs that need not be trained again;
+    `fresh`: on as many seeds that had no part in the first answer."""
+    declared = experiment.fresh(experiment.load(file)) if fresh else experiment.load(file)
     cells = experiment.prepare(declared, folder)
     borrow(cells, folder, finished, say)
     done = experiment.run(declared, folder, cells, workers, lambda n, all_: say(f"  {n} of {all_} runs"))

@@ -39,4 +39,4 @@ def plan(full: bool) -> list[Step]:
 
 def question(name: str, what: str, runs: float) -> Step:
     """`runs`: as many of usual size as its new ones take the time of."""
-    return Step(name, what, runs * SHORT_S, steps.ask(name))
+    return Step(name, what, runs * SHORT_S, steps.ask(name), steps.ask(name, fresh=True))

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from relab.lab.studies import Say, making
+from relab.lab.studies import Carry, Say, making
 from relab.record.history import History
 
 HERE = Path(__file__).parent
@@ -29,11 +28,12 @@ def seeds(folder: Path, workers: int, say: Say) -> dict[str, Any]:
     return {"runs": rows}
 
 
-def ask(name: str) -> Callable[[Path, int, Say], dict[str, Any]]:
+def ask(name: str, fresh: bool = False) -> Carry:
     """A step that runs the experiment NAME.yaml of this folder to its answer."""
 
     def run(folder: Path, workers: int, say: Say) -> dict[str, Any]:
-        text, answers, runs_of = making.carry_out(HERE / f"{name}.yaml", folder, workers, say, trained(folder.parent))
+        file, finished = HERE / f"{name}.yaml", trained(folder.parent)
+        text, answers, runs_of = making.carry_out(file, folder, workers, say, finished, fresh)
         arms = {arm: [of_run(run) for run in runs] for arm, runs in runs_of.items()}
         keys = ("verdict", "text", "delta", "low", "high", "names")
         return {"question": text, "answers": [{k: getattr(a, k) for k in keys} for a in answers], "arms": arms}

@@ -24,13 +24,17 @@ def plan(full: bool) -> list[Step]:
         Step(
             "bytes", "same seed and command twice, and killed at iteration 44: the same bytes?", 180, steps.same_bytes
         ),
-        Step("control", "one action per fish against one for all; a gate that can open", 600, steps.ask("control")),
-        Step("rows", "the same at as many rows: 6 schools against 128", 400, steps.ask("rows")),
-        Step("ne", "stages of north-east starts only against none", 600, steps.ask("ne")),
-        Step("step_one", "deaths in the first step after such stages and without", 600, steps.ask("step_one")),
+        question("control", "one action per fish against one for all; a gate that can open", 600),
+        question("rows", "the same at as many rows: 6 schools against 128", 400),
+        question("ne", "stages of north-east starts only against none", 600),
+        question("step_one", "deaths in the first step after such stages and without", 600),
     ]
     more = {
         "threshold": "bars above the floor and more episodes against the log's gate",
         "warning": "a warning at 0.68 with patience 2 against 0.65 with patience 3",
     }
-    return listed + [Step(name, what, 600, steps.ask(name)) for name, what in more.items() if full]
+    return listed + [question(name, what, 600) for name, what in more.items() if full]
+
+
+def question(name: str, what: str, seconds: float) -> Step:
+    return Step(name, what, seconds, steps.ask(name), steps.ask(name, fresh=True))

@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Callable
 from hashlib import sha256
 from pathlib import Path
 
@@ -19,7 +18,7 @@ from relab.base.interrupts import Interrupted
 from relab.base.jsonl import read_jsonl, write_atomic
 from relab.base.processes import RELAB
 from relab.config import layers
-from relab.lab.studies import Say, making
+from relab.lab.studies import Carry, Say, making
 from relab.record.history import History
 from relab.record.run_folder import DETERMINISTIC
 
@@ -38,11 +37,11 @@ SMALL = ["algo=ppo", "env=fish", "envs=2", "minibatches=4", "eval.every=0", "sav
 # ---- Questions
 
 
-def ask(name: str) -> Callable[[Path, int, Say], Document]:
+def ask(name: str, fresh: bool = False) -> Carry:
     """A step that runs the experiment NAME.yaml of this folder to its answer."""
 
     def run(folder: Path, workers: int, say: Say) -> Document:
-        text, answers, runs_of = making.carry_out(question(name, folder), folder, workers, say)
+        text, answers, runs_of = making.carry_out(question(name, folder), folder, workers, say, fresh=fresh)
         arms = {arm: [of_run(run) for run in runs] for arm, runs in runs_of.items()}
         keys = ("verdict", "text", "delta", "low", "high", "names")
         return {

@@ -40,7 +40,8 @@ QUESTIONS = (
 def plan(full: bool) -> list[Step]:
     """In the order of what they are worth; arms that an earlier question trained are not trained again."""
     listed = [Step("standard", "scale of standardised advantages: the same weights?", 60, steps.standard)]
-    listed += [Step(name, what, seconds, steps.ask(name)) for name, what, seconds, _ in QUESTIONS]
+    listed += [Step(name, what, seconds, steps.ask(name), steps.ask(name, fresh=True))
+               for name, what, seconds, _ in QUESTIONS]  # fmt: skip
     listed += [Step("rank", "does rank correlation predict the result?", 5, steps.rank)]
     if full:
         listed += [Step(f"full_{name}", f"at the log's sizes: {what}", sizes.seconds(name, runs), steps.ask(name, True))

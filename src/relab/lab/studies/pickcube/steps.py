@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +10,7 @@ import numpy as np
 from relab.base.documents import Document
 from relab.base.jsonl import write_atomic
 from relab.config import layers
-from relab.lab.studies import Say, making
+from relab.lab.studies import Carry, Say, making
 from relab.lab.studies.pickcube import full as sizes
 from relab.record import history
 from relab.record.history import History
@@ -23,12 +22,12 @@ LAST = ("data/env_steps", "data/sim_steps", "data/updates", "data/advantage_mean
         "policy/weight_ess", "policy/weight_capped", "policy/std_mean", "value/fit_epochs")  # fmt: skip
 
 
-def ask(name: str, full: bool = False) -> Callable[[Path, int, Say], Document]:
+def ask(name: str, full: bool = False, fresh: bool = False) -> Carry:
     """A step that runs the experiment NAME.yaml of this folder to its answer; `full`: at the sizes of the log."""
 
     def run(folder: Path, workers: int, say: Say) -> Document:
         file = with_critics(name, folder, say, full)
-        text, answers, runs_of = making.carry_out(file, folder, workers, say, trained(folder.parent))
+        text, answers, runs_of = making.carry_out(file, folder, workers, say, trained(folder.parent), fresh)
         arms = {arm: [of_run(run) for run in runs] for arm, runs in runs_of.items()}
         keys = ("verdict", "text", "delta", "low", "high", "names")
         return {"question": text, "answers": [{k: getattr(a, k) for k in keys} for a in answers], "arms": arms}
