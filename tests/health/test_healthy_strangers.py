@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from relab.health.examine import examine
 from relab.health.rules.curve import run_incomplete
@@ -61,3 +62,22 @@ def test_the_last_row_of_a_foreign_log_may_come_before_its_end():
     assert not incomplete(19, "sb3"), "95 %, one row before the end"
     assert incomplete(12, "sb3")
     assert incomplete(19, "relab"), "a run of relab writes a row at its end"
+
+
+@pytest.mark.parametrize("evaluations", [False, True])
+def test_evaluations_hide_no_finding(tmp_path, evaluations):
+    """Where nobody knows what random earns, a run that stands still is as sick with evaluations as without."""
+    draw = np.random.default_rng(0)
+    returns, kl = 9.4 + 0.2 * draw.normal(size=ROWS), np.full(ROWS, 0.01)
+    kl[5] = 3.0  # one update that tore the policy apart
+    entropy = -np.concatenate([np.linspace(0.69, 0.01, 8), np.full(ROWS - 8, 0.001)])
+    rows = [f"{2048 * (i + 1)},{r:.6g},{r:.6g},{e:.4g},{k:.3g},0.1,0.5"
+            for i, (r, e, k) in enumerate(zip(returns, entropy, kl))]  # fmt: skip
+    head = ("time/total_timesteps,rollout/ep_rew_mean,rollout/ep_len_mean,train/entropy_loss,train/approx_kl,"
+            "train/clip_fraction,train/explained_variance")  # fmt: skip
+    (tmp_path / "progress.csv").write_text("\n".join([head, *rows]) + "\n")
+    if evaluations:
+        np.savez(tmp_path / "evaluations.npz", timesteps=np.arange(1, 11) * 4096,
+                 results=9.4 + 0.2 * draw.normal(size=(10, 5)), ep_lengths=np.full((10, 5), 9))  # fmt: skip
+    slugs = [f.slug for f in examine(tmp_path).findings if f.severity == "warning"]
+    assert {"diverged", "entropy-collapse"} <= set(slugs)

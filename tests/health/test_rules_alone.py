@@ -138,9 +138,17 @@ def test_a_policy_without_a_logged_kl_stands_still_by_its_entropy(moves, returns
 
 def test_a_library_that_logs_losses_and_has_none_never_started():
     view = made({"return/mean_100": FLAT}, {"algo": {"name": "sac"}})
-    view.history.mapping = {"rollout/ep_rew_mean": "return/mean_100"}
+    episode = {"rollout/ep_rew_mean": "return/mean_100", "rollout/ep_len_mean": "return/length"}
+    view.history.mapping = episode
     assert isinstance(asked("learning-never-started", view), Finding)
-    view.history.mapping = {"rollout/ep_rew_mean": "return/mean_100", "train/actor_loss": "policy/actor_loss"}
+    view.history.mapping = episode | {"train/actor_loss": "policy/actor_loss"}
+    assert isinstance(asked("learning-never-started", view), NotChecked)
+
+
+def test_a_log_of_nothing_but_the_return_says_nothing_of_losses():
+    """Somebody wrote one number of a library's to MLflow: that there is no loss is their choice."""
+    view = made({"return/mean_100": FLAT}, {"algo": {"name": "sac"}})
+    view.history.mapping = {"rollout/ep_rew_mean": "return/mean_100"}
     assert isinstance(asked("learning-never-started", view), NotChecked)
 
 

@@ -35,6 +35,7 @@ def test_the_same_settings_and_seed_with_other_numbers_are_told_apart_by_name(tm
         [("try_1", 0, [1.0, 2]), ("try_2", 0, [1.0, 3])],  # counted, not named
         [("ppo__1__1700000000", 1, [1.0, 2]), ("ppo__1__1700000999", 1, [1.0, 3])],
         [("2026-11-16-calm-lynx", 0, [1.0, 2]), ("2026-11-16-red-fox", 0, [1.0, 3])],  # names that relab made up
+        [("calm-lynx-12-1f0c602a", None, [1.0, 2]), ("red-fox-7-99ab01cd", None, [1.0, 3])],  # MLflow, with its ids
     ],
 )
 def test_runs_that_may_be_one_config_stay_together(tmp_path, runs):
@@ -90,3 +91,11 @@ def test_settings_that_nobody_knows_are_not_the_same(tmp_path, capsys):
         (tmp_path / name / "config.yaml").write_text(f"seed: {seed}\n")
     assert cli.main(["compare", str(tmp_path)]) == 0
     assert "more, ok have no settings in their logs and count as seeds of one config" in capsys.readouterr().out
+
+
+def test_runs_that_name_no_seed_are_said_to_be_taken_for_seeds(tmp_path, capsys):
+    groups(tmp_path, *((f"{arm}_{i}", None, [1.0, 2 + i + 5 * len(arm)]) for arm in ("ok", "other") for i in (1, 2)))
+    assert cli.main(["compare", str(tmp_path)]) == 0
+    assert "runs that name no seed are taken for different seeds: other (2), ok (2)" in capsys.readouterr().out
+    assert cli.main(["examine", str(tmp_path)]) == 0
+    assert "runs that name no seed are taken for different seeds" in " ".join(capsys.readouterr().out.split())

@@ -168,8 +168,21 @@ def test_where_random_is_not_known_the_sentence_says_so():
 
 def test_returns_outside_of_the_bounds_are_in_other_units():
     """Scaled rewards: what CartPole's random policy earns says nothing of them."""
-    verdict = verdict_of(trained(np.linspace(-3.0, -1.0, 60) + 0.1 * np.sin(np.arange(60)), spec=CARTPOLE))
+    verdict = verdict_of(trained(np.linspace(0.2, 0.9, 60) + 0.01 * np.sin(np.arange(60)), spec=CARTPOLE))
     assert (verdict.kind, verdict.random) == ("learned", None)
+
+
+def test_returns_of_the_sign_that_there_is_not_are_not_judged():
+    """A minus before the reward: what rises from -22 to -9 is a policy that learns to fall."""
+    fallen = np.linspace(-22.0, -9.3, 60) + 0.1 * np.sin(np.arange(60))
+    verdict = verdict_of(trained(fallen, spec=CARTPOLE))
+    assert (verdict.kind, verdict.learned) == ("opposite", False)
+    assert sentence(verdict) == ("Not judged, the returns have another sign than the environment's own (1 to 500):"
+                                 " training return -21.46 → -9.838")  # fmt: skip
+    costs = verdict_of(trained(-fallen, spec={"reward_low": -16.3, "reward_high": 0.0, "horizon": 200}))
+    assert costs.kind == "opposite"
+    assert "(-3,260 to 0)" in sentence(costs)
+    assert verdict_of(trained(-fallen, spec=CARTPOLE)).kind != "opposite"
 
 
 def test_a_rate_that_rose_counts_where_the_return_stood_still():

@@ -224,7 +224,7 @@ def _with_plan(options: Options, plan: Plan, runs: Sequence[Run]) -> Options:
 def _only_paths(groups: Sequence[Group], origins: Mapping[int, str]) -> bool:
     """Whether all runs are of one config, below paths that somebody named otherwise than by seeds and counts."""
     paths = {origins[id(run)] for group in groups for run in group.runs if id(run) in origins}
-    return len(groups) == 1 and len({identity.stem(path) for path in paths if not identity.MADE_UP.search(path)}) > 1
+    return len(groups) == 1 and len({identity.stem(path) for path in paths if not identity.made_up(path)}) > 1
 
 
 def _merged(groups: Sequence[Group], by: str | None, origins: Mapping[int, str]) -> list[str]:

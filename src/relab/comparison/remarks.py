@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -25,6 +25,14 @@ def unique(arm: Sequence[Outcome], name: str, notes: list[str]) -> list[Outcome]
         else:
             kept.append(x)
     return kept
+
+
+def nameless_seeds(outcomes: Mapping[str, Sequence[Outcome]]) -> list[str]:
+    """Several runs of one config that name no seed may be seeds, or one seed made anew."""
+    counts = {label: sum(x.seed is None for x in arm) for label, arm in outcomes.items()}
+    who = [f"{label} ({n})" for label, n in counts.items() if n > 1]
+    more = f" and {len(who) - 3} more" if len(who) > 3 else ""
+    return [f"runs that name no seed are taken for different seeds: {', '.join(who[:3])}{more}"] if who else []
 
 
 def partners(arms: list[list[Outcome]], notes: list[str]) -> list[list[Outcome]]:

@@ -13,7 +13,7 @@ import numpy as np
 from relab import stats
 from relab.base.documents import Document
 from relab.base.text import number
-from relab.comparison import arrival, key, numbers, pairs, phases, profile
+from relab.comparison import arrival, key, numbers, pairs, phases, profile, remarks
 from relab.comparison.arms import Arm
 from relab.comparison.numbers import Measure
 from relab.comparison.outcomes import AT, DIRECTIONS, Outcome
@@ -353,7 +353,7 @@ def _notes(task: Task) -> list[str]:
         gone = [x for x in gone if not x.diverged]
         notes += [f"{_of(arm.label, _who(x))} has no number ({x.note or 'not finite'})" for x in gone[:2]]
         notes += [f"{arm.label}: runs without a number besides: {len(gone) - 2}"] if len(gone) > 2 else []
-    notes += _missing_seeds(task)
+    notes += [*_missing_seeds(task), *remarks.nameless_seeds(task.outcomes)]
     spread = {key.facts_of(run, task.measure.metric)["evaluation"] for arm in task.arms for run in arm.runs} - {None}
     sources = {run.history.source for arm in task.arms for run in arm.runs}
     if len(sources) > 1 and not task.measure.metric.startswith("eval/"):

@@ -12,8 +12,10 @@ from relab.health.rule import SHORT, Missing
 from relab.health.view import View
 from relab.record import levels
 from relab.runs.apart import error_of, pooled
-from relab.runs.verdict import SURE, above
+from relab.runs.course import course_on
+from relab.runs.verdict import FEWEST, SURE, above
 
+TRAINED = ("return/mean_100", "return/mean")  # returns of training
 STANDS = 0.15  # of what was gained: the most that the second half may have risen by, errors included
 
 
@@ -38,7 +40,7 @@ def rose_in_training(view: View, errors: float = 3.0) -> bool:
     """
     if not view.has_evals(view.by):
         return False
-    curves = [view.curve(name).values for name in ("return/mean_100", "return/mean") if view.has(name)]
+    curves = [view.curve(name).values for name in TRAINED if view.has(name)]
     halves = [(values[: len(values) // 2], values[len(values) // 2 :]) for values in curves if len(values) >= SHORT]
     return any(late.min() - early.min() > errors * late.std() for early, late in halves)
 
@@ -61,12 +63,21 @@ def failed(view: View) -> bool:
     """Whether nothing is left of what it learned, or nothing was: it ends as a random policy does, or without a gain
     over its own start.
 
-    Evaluations may begin when learning is over; a flat course of them proves nothing where random is not known.
+    Evaluations may begin when learning is over; where random is not known, a flat course of them proves nothing unless
+    the returns of training are flat as well.
     """
     verdict = view.verdict
-    flat = verdict.kind == "flat" and verdict.random is None and not verdict.evaluated
+    flat = verdict.kind == "flat" and verdict.random is None and (not verdict.evaluated or _flat_in_training(view))
     near = verdict.below_random or (verdict.near_random and not view.resumed)
     return verdict.kind in ("not", "worse") or flat or near or hardly_gained(view) is not None
+
+
+def _flat_in_training(view: View) -> bool:
+    """Whether the returns of training, which begin before any evaluation, do not rise either."""
+    courses = [course_on(view.history, name).points for name in TRAINED if view.has(name)]
+    good = [[p for p in points if math.isfinite(p.mean)] for points in courses]
+    enough = [points for points in good if len(points) >= FEWEST]
+    return bool(enough) and not any(above(points[-1], points[0]) for points in enough) and not rose_in_training(view)
 
 
 def failure(view: View) -> str:

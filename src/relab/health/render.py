@@ -347,11 +347,16 @@ def unread(word: str, problems: list[tuple[str, str]]) -> str:
 
 
 def seeds(report: Report) -> str:
-    counts = [len({seed_name(view) for view in group.views}) for group in report.groups]
-    if not counts or min(counts) >= 5:
+    """Runs that name no seed count as different ones, as in a comparison, and it is said."""
+    every = [[seed_of(view.history, view.name) for view in group.views] for group in report.groups]
+    nameless = [own.count(None) for own in every]
+    counts = [len({repr(seed) for seed in own if seed is not None}) + n for own, n in zip(every, nameless)]
+    if not counts:
         return ""
     span = str(min(counts)) if min(counts) == max(counts) else f"{min(counts)} to {max(counts)}"
-    return f"{span} seed{'s' if max(counts) > 1 else ''} per config, under 5 no conclusion"
+    few = f"{span} seed{'s' if max(counts) > 1 else ''} per config, under 5 no conclusion" if min(counts) < 5 else ""
+    taken = "runs that name no seed are taken for different seeds" if max(nameless) > 1 else ""
+    return "; ".join(part for part in (few, taken) if part)
 
 
 def episodes(report: Report) -> str:

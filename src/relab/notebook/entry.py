@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from relab.comparison.pairs import Pair
 from relab.notebook import of_experiment, of_run
 from relab.notebook.page import Entry
 from relab.notebook.words import words
@@ -27,12 +28,13 @@ def build(
     lang: str = "en",
     roots: Sequence[Path] = (),
     groups: list[Group] | None = None,
+    pairs: Sequence[Pair] = (),
 ) -> Entry:
     """The entry of a run's or an experiment's folder; `proposal` is what `relab next` prints about it.
 
     `roots` are folders of runs and of experiments in which a parent is looked for that does not lie beside its child.
-    `groups` are the runs of the folder, where they have been read already.
+    `groups` are the runs of the folder, where they have been read already, `pairs` comparisons that the page is about.
     """
     if is_experiment(folder):
         return of_experiment.build(folder, page, proposal, words(lang))
-    return of_run.build(folder, page, proposal, words(lang), roots, groups)
+    return of_run.build(folder, page, proposal, words(lang), roots, groups, pairs)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
+from relab.comparison.pairs import Pair
 from relab.notebook import entry, log, superseding
 from relab.notebook.page import Entry
 from relab.report import content, sections
@@ -17,9 +18,9 @@ known_here = partial(log.earlier, Path("experiments"))  # what the experiments a
 
 def of_folder(folder: Path, into: Path | None = None, lang: str | None = None, roots: Sequence[Path] = ()) -> Entry:
     """The entry of a run or an experiment, from what is found in its folder."""
-    facts = content.of_folder(folder, known_here)
+    facts = content.of_folder(folder, known_here, compare=not entry.is_experiment(folder))
     page = sections.build(folder, facts)
-    return of_page(folder, page, facts.proposal, into, lang, roots, facts.groups)
+    return of_page(folder, page, facts.proposal, into, lang, roots, facts.groups, facts.pairs)
 
 
 def of_page(
@@ -30,11 +31,12 @@ def of_page(
     lang: str | None = None,
     roots: Sequence[Path] = (),
     groups: list[Group] | None = None,
+    pairs: Sequence[Pair] = (),
 ) -> Entry:
-    """The same from what a page says already, and from its runs where they have been read."""
-    new = entry.build(folder, page, proposal, lang or "en", roots, groups)
+    """The same from what a page says already, and from its runs and comparisons where they have been read and made."""
+    new = entry.build(folder, page, proposal, lang or "en", roots, groups, pairs)
     if lang is None and (kept := language(into, new.id)) != new.lang:
-        new = entry.build(folder, page, proposal, kept, roots, groups)
+        new = entry.build(folder, page, proposal, kept, roots, groups, pairs)
     return superseding.kept(new, into)
 
 

@@ -11,6 +11,7 @@ from relab.advise import score as scoring
 from relab.advise import tried
 from relab.base.masks import mask
 from relab.base.text import count, duration, number
+from relab.comparison.pairs import Pair
 from relab.config import lineage
 from relab.config.views import flatten
 from relab.notebook import sentences
@@ -32,6 +33,7 @@ from relab.runs.sentences import finals
 
 EVALUATIONS = 12  # rows of their table
 EVENTS = 8
+PAIRS = 3  # comparisons that nobody declared
 TELEMETRY = ("policy/entropy", "policy/kl", "policy/clip_share", "value/explained_variance", "value/loss",
              "optim/grad_norm")  # fmt: skip
 TUNED = ("data/advantage_mean", "data/advantage_std", "data/advantage_positive", "data/advantage_noise",
@@ -50,6 +52,7 @@ def build(
     w: Words,
     roots: Sequence[Path] = (),
     groups: list[Group] | None = None,
+    pairs: Sequence[Pair] = (),
 ) -> Entry:
     groups = grouping.load(folder) if groups is None else groups
     run = groups[0].runs[0].history
@@ -58,18 +61,18 @@ def build(
     parent = scoring.Pool(roots).parent(run) if one else None
     scored = scoring.of_run(run, roots) if one else None
     name = mask(run.folder.resolve().name if one and folder.is_dir() else folder.resolve().name)
-    verdicts = [each.verdict for group in groups for each in group.distinct]
-    said = page.sentence if w.code == "en" else sentences.verdicts(w, verdicts)  # the report's own is English
+    other = [*(sentences.explored(w, pair) for pair in pairs[:PAIRS]), *sentences.of_groups(w, groups)]
+    said = [page.sentence] if w.code == "en" else other  # the report's own is English
     return Entry(
         id=safe_id(id_of(run, name, one)), lang=w.code,
-        title=w.say("head", date=date, title=clean(title_of(run, page))).strip(), answer=[said], notes=[],
+        title=w.say("head", date=date, title=clean(title_of(run, page))).strip(), answer=said, notes=[],
         marks=clean(marks(run, parent, w)) if one else [],
         prediction=clean(sentences.score(w, scored)) if scored else "", start=clean(start(run, w)) if one else [],
         observations=clean(observations(run)) if one else [],
         differs=[heads(page.config.head, w), *_few(page.config.rows)] if has_settings(groups) else [],
         record=clean_record(record(groups, page, folder, w), clean), findings=finding_lines(page, w),
         command=list(page.commands), next=clean(next_step(folder, proposal, w)), name=name, date=date,
-        facts=clean(facts(groups, page, parent, scored, said, name)) | {"source": called(folder)},
+        facts=clean(facts(groups, page, parent, scored, " ".join(said), name)) | {"source": called(folder)},
     )  # fmt: skip
 
 

@@ -12,15 +12,18 @@ from relab.advise.score import HIT, MISS, Score
 from relab.base.text import number
 from relab.comparison.answer import LEAST, OPEN, YES
 from relab.comparison.outcomes import by_its_end
+from relab.comparison.pairs import Pair
 from relab.comparison.wording import MANY, WITHIN
 from relab.config import lineage
 from relab.config.lineage import Factor
 from relab.config.views import MISSING
 from relab.notebook.words import Words
+from relab.runs.grouping import Group
 from relab.runs.sentences import counted_as, finals, interval_text
 from relab.runs.verdict import Verdict
 
 KEYS = 6  # factors that are named
+NAMED = 3  # configs
 
 
 # ---- Answers
@@ -48,6 +51,16 @@ def answer(w: Words, x: Mapping[str, Any]) -> str:
         by = w.say("answer.by", smallest=smallest) if x["smallest_effect"] else ""
         return w.say("answer.open", by=by, more=more, **names)
     return w.say("answer.worse", **names) if x["high"] < 0 else w.say("answer.no", smallest=smallest, **names)
+
+
+def explored(w: Words, pair: Pair) -> str:
+    """A comparison that nobody declared: numbers, and no answer."""
+    x = pair.answer
+    seeds = w.say("answer.seeds", n_a=x.n[1], n_b=x.n[0])
+    names = {"a": pair.a, "b": pair.b, "delta": signed(x.delta), "seeds": seeds}
+    if min(x.n) < LEAST or not (math.isfinite(x.low) and math.isfinite(x.high)):
+        return w.say("answer.explored_few", least=LEAST, **names)
+    return w.say("answer.explored", low=signed(x.low), high=signed(x.high), **names)
 
 
 def _measured(x: Mapping[str, Any]) -> bool:
@@ -107,6 +120,16 @@ def _what(w: Words, x: Mapping[str, Any]) -> str:
 
 
 # ---- What became of runs
+
+
+def of_groups(w: Words, groups: Sequence[Group]) -> list[str]:
+    """A line for each config; of more than a few only how many runs did what: a mean over configs says nothing."""
+    every = [[run.verdict for run in group.distinct] for group in groups]
+    if len(groups) == 1:
+        return [verdicts(w, every[0])]
+    if len(groups) > NAMED:
+        return [outcome(w, [v for own in every for v in own])]
+    return [f"{group.label}{w.say('colon')}{verdicts(w, own)}" for group, own in zip(groups, every)]
 
 
 def verdicts(w: Words, per_seed: Sequence[Verdict]) -> str:

@@ -17,6 +17,8 @@ from relab.health.examine import Report, examine_loaded
 from relab.report import comparison_page, sweep_page
 from relab.report.page import Facts
 from relab.runs import grouping, together
+from relab.runs.grouping import Group
+from relab.runs.together import Together
 
 Earlier = Callable[[], Sequence[Tried]]  # what was tried before; asked only where something is proposed
 
@@ -40,19 +42,32 @@ def content(
     facts = merged([examined(read[folder], folder, against, hints(folder), earlier) for folder in folders])
     runs = together.below(folders, read.__getitem__)  # what could not be read is in what was examined
     groups = grouping.grouped(runs.runs)
-    swept = [folder for folder in folders if sweep_page.build(folder)]  # its page compares the trials, and apart from
-    if len(groups) > 1 and not swept:  # the seeds that chose the winner those that did not
-        compared = build.compare(runs.runs, Options(), declared.below(folders, runs.runs), runs.origins)
-        more, standing = comparison_page.sections(compared, groups), comparison_page.standing_of(compared)
+    result = compared(folders, runs, groups)
+    if result:
+        more, standing = comparison_page.sections(result, groups), comparison_page.standing_of(result)
         facts = replace(facts, more=more, standing=standing)
     return replace(facts, groups=groups)
 
 
-def of_folder(folder: Path, earlier: Earlier = nothing_tried) -> Facts:
-    """What examine found below one path, without a comparison of its configs."""
+def compared(folders: Sequence[Path], runs: Together, groups: Sequence[Group]) -> build.Result | None:
+    """How several configs compare; None of one, and of a sweep: its page compares the trials, and apart from the seeds
+    that chose the winner those that did not."""
+    if len(groups) < 2 or any(sweep_page.build(folder) for folder in folders):
+        return None
+    return build.compare(runs.runs, Options(), declared.below(folders, runs.runs), runs.origins)
+
+
+def of_folder(folder: Path, earlier: Earlier = nothing_tried, compare: bool = False) -> Facts:
+    """What examine found below one path, without the sections of a comparison; `compare`: with its sentence, and the
+    pairs that it is about."""
     read = load_all(folder)
     runs = together.below([folder], lambda path: read)
-    return replace(examined(read, folder, earlier=earlier), groups=grouping.grouped(runs.runs))
+    facts = replace(examined(read, folder, earlier=earlier), groups=grouping.grouped(runs.runs))
+    result = compared([folder], runs, facts.groups or ()) if compare else None
+    if not result:
+        return facts
+    pairs = [pair for task in result.tasks for pair in task.pairs]
+    return replace(facts, standing=comparison_page.standing_of(result), pairs=pairs)
 
 
 def merged(parts: Sequence[Facts]) -> Facts:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from relab.comparison.pairs import Pair
 from relab.formats.read.unread import Unread
 from relab.health.engine import NotChecked
 from relab.health.examine import Remark
@@ -41,6 +42,7 @@ class Facts:
     groups: list[Group] | None = None  # spares reading the runs again
     more: Sequence[Section] = ()  # sections that somebody else has made, e.g. of a comparison
     standing: tuple[str, str] = ("", "")  # which config is better, in a sentence, and what its numbers are
+    pairs: Sequence[Pair] = ()  # the comparisons of that sentence, for those who say it in another language
     lead: Lead | None = None  # e.g. of a loop
 
 

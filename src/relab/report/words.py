@@ -40,7 +40,8 @@ VERDICTS = {
     "lost": "learned, lost it", "unstable": "unstable", "not": "did not learn", "flat": "no gain beyond the noise",
     "gained": "gained, not far beyond the noise", "fell": "fell below its start", "unclear": "too noisy to tell",
     "worse": "worse than random", "broken": "broke", "short": "too short to tell",
-    "unjudged": "not judged", "fit": "critic alone", "model": "world model alone", "none": "no result",
+    "unjudged": "not judged", "opposite": "not judged, returns of another sign", "none": "no result",
+    "fit": "critic alone", "model": "world model alone",
 }  # fmt: skip
 INFO = {
     "why": "how it ended", "heartbeat": "last sign of life", "config_hash": "config (hash)", "memory_mb": "memory",

@@ -26,8 +26,18 @@ CLOCK = re.compile(r"(^|/)time/|fps|sps|_s$")
 STAMP = re.compile(r"(?i)(?:^|(?<=[-_./]))(?:\d{6,}|\d{4}-\d\d-\d\d|\d\d-\d\d-\d\d|(?=[a-z]*\d)[0-9a-f]{7,})(?=$|[-_./T])")
 COUNTER = re.compile(r"[-_.]+\d{1,3}(?=$|/)")
 MADE_UP = re.compile(r"(^|/)(\d{4}-\d\d-\d\d-[a-z]+-[a-z]+(-\d+)?|[a-z]+-[a-z]+-\d+)$")  # by relab, by W&B
+ENDING_ID = re.compile(r"-[0-9a-f]{8}$")
 TRAINED = ("return/mean", "return/mean_100")
 FACTOR, FIRST_ROWS = 3.0, 5  # of returns, and rows at the start in which a second try is as good as the first
+
+
+def made_up(name: str) -> bool:
+    """Whether a tool made the name up, an id behind it or not: it says nothing of what the run is.
+
+    >>> made_up("2026-11-18-calm-owl"), made_up("mlflow.db/exp/calm-owl-77-1f0c602a"), made_up("no_norm-2")
+    (True, True, False)
+    """
+    return bool(MADE_UP.search(ENDING_ID.sub("", name)))
 
 
 class Named(NamedTuple):
@@ -105,7 +115,7 @@ def _stems(runs: Sequence[Named]) -> list[str] | None:
         return None
     for counters in (False, True):
         stems = [stem(run.name, counters) for run in runs]
-        if len(set(stems)) < 2 or not all(stems) or all(MADE_UP.search(run.name) for run in runs):
+        if len(set(stems)) < 2 or not all(stems) or all(made_up(run.name) for run in runs):
             continue
         seeds = {repr(run.seed) for run in runs}
         if counters and (len(seeds) > 1 or "None" in seeds or (_counted(stems) and not _scaled(runs))):

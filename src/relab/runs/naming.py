@@ -16,7 +16,7 @@ from typing import Any
 
 from relab.config.views import MISSING, canonical, flatten
 from relab.record.history import History
-from relab.record.state import seedless
+from relab.record.state import SEED_IN_NAME, seedless
 
 HOUSEKEEPING = ("total_steps", "eval.", "save.", "device", "threads", "env.")
 # What tools write down that is no choice of the experiment: where, when, under which id.
@@ -25,6 +25,7 @@ INCIDENTAL = re.compile(
     r"tensorboard_log|wandb.*|track|cuda|_?git.*|hostname)$"
 )
 MADE = re.compile(r"_[0-9a-f]{8}$")  # a name that a sweep made from the settings: with its hash, for no reader
+COUNTER = re.compile(r"[-_.]+\d{1,3}$")  # at the end of a name: the how-manieth
 COMPARED = 40  # configs that are held against each other, pair by pair
 MOST = 3  # settings in a name; where more are needed to tell groups apart, their runs' names are shorter
 
@@ -89,8 +90,10 @@ def _with_stem(groups: Sequence[Nameable], stems: Sequence[str]) -> dict[int, st
 
 
 def _stem(group: Nameable, whole: bool) -> str:
-    """What the runs are called without their seed; empty where that is no one name."""
+    """What the runs are called without their seed, or without what counts them; empty where that is no one name."""
     stems = {seedless(name if whole else name.rpartition("/")[2]).strip("/") for name in group.names}
+    if len(stems) > 1 and not any(MADE.search(each) or SEED_IN_NAME.fullmatch(each) for each in stems):  # ok_1, ok_2
+        stems = {COUNTER.sub("", each) for each in stems}
     stem = stems.pop() if len(stems) == 1 else ""
     return "" if MADE.search(stem) else stem
 
@@ -155,7 +158,8 @@ def _said(config: Mapping[str, Any], keys: Sequence[str]) -> str:
 def _different(texts: list[str], groups: Sequence[Nameable]) -> list[str]:
     """Where nothing that is known sets two apart, the first run's name does."""
     times = Counter(texts)
-    named = [f"{text} ({group.names[0]})" if times[text] > 1 else text for text, group in zip(texts, groups)]
+    named = [f"{text} ({group.names[0]})" if times[text] > 1 and text != group.names[0] else text
+             for text, group in zip(texts, groups)]  # fmt: skip
     again = Counter(named)
     return [f"{name} ({i + 1})" if again[name] > 1 else name for i, name in enumerate(named)]
 

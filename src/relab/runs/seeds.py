@@ -128,7 +128,7 @@ def _by_name(key: str, runs: Sequence[ListedRun]) -> dict[str, list[ListedRun]]:
     if len({repr(run.seed) for run in runs}) == len(runs):  # no seed came to two numbers
         return {"": list(runs)}
     stems = [identity.stem(run.name) for run in runs]
-    telling = all(stems) and not all(identity.MADE_UP.search(run.name) for run in runs)
+    telling = all(stems) and not all(identity.made_up(run.name) for run in runs)
     if not key.startswith("config ") or len(set(stems)) < 2 or not telling or not _part(runs, stems):
         return {"": list(runs)}
     parts: dict[str, list[ListedRun]] = {}

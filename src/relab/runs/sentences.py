@@ -28,12 +28,22 @@ def sentence(v: Verdict) -> str:
         return model_sentence(v.model)
     if v.kind == "unjudged":
         return "Not judged, no return was logged"
+    if v.possible:
+        return f"Not judged, the returns have another sign than the environment's own ({_span(v.possible)}): {_numbers(v)}"
     if v.share:
         name, start, end = v.share
         return f"Learned by {name}: {number(start)} → {number(end)}, though not by the return: {_numbers(v)}"
     if v.kind == "unstable":
         return _unstable(v) + silence([v])
     return _head(v).format(best=_best(v), step=f"{_turn(v):,}") + _numbers(v) + _solved(v) + silence([v])
+
+
+def _span(bounds: tuple[float, float]) -> str:
+    """1 to 500; 0 or less."""
+    low, high = bounds
+    if not math.isfinite(low) or not math.isfinite(high):
+        return f"{number(low)} or more" if math.isfinite(low) else f"{number(high)} or less"
+    return f"{number(low)} to {number(high)}"
 
 
 def silence(verdicts: Sequence[Verdict]) -> str:
@@ -244,7 +254,7 @@ COUNTED = {
     "hardly": "hardly learned", "top": "at the top throughout", "part": "learned and lost part of it",
     "lost": "learned and lost it", "unstable": "unstable", "fell": "fell below their start", "gained": "gained, not far beyond the noise",
     "not": "did not learn", "flat": "no gain beyond the noise", "unclear": "too noisy to tell", "worse": "worse than random", "broken": "broke",
-    "short": "too short to tell", "unjudged": "not judged", "fit": "critic alone",
+    "short": "too short to tell", "unjudged": "not judged", "opposite": "not judged (returns of another sign)", "fit": "critic alone",
     "model": "world model alone", "none": "no result",
 }  # fmt: skip
 

@@ -9,6 +9,7 @@ Every command reads this verdict. The run's course (course.py) is held against w
   it fell and came back not long ago, or it has swung as far before, it is "unstable", wherever its last point lies;
 - it did not learn when even its upper end (SURE standard errors) is no gain over random that matters, or when its second
   half stays within a twentieth of the way from random to solved; it is worse when its last two points lie below random;
+- it is not judged where all returns have the sign that its environment's cannot have: less of them may be more;
 - what lies between is not told: "unclear". Without a random level the run's own start is all there is, which is said.
 What is above what is told in apart.py: few episodes tell little of their noise, and the best of many is high by chance.
 """
@@ -60,8 +61,8 @@ class Rise:
 
 @dataclass(frozen=True)
 class Verdict:
-    """kind: learned, gained, top, part, lost, fell, unstable, flat, not, worse, unclear, broken, short, unjudged, fit (a critic
-    alone), model (a world model alone) or none.
+    """kind: learned, gained, top, part, lost, fell, unstable, flat, not, worse, unclear, broken, short, unjudged, opposite
+    (its returns have the sign that its environment's cannot have), fit (a critic alone), model (a world model alone) or none.
 
     `points` are what it was judged by, and the last of them is the outcome: none where it was not judged.
     """
@@ -86,6 +87,7 @@ class Verdict:
     hardly: bool = False  # for which alone it is said not to have learned
     fit: Fit | None = None  # of a run in which a critic alone learned
     model: ModelFit | None = None  # of a run in which a world model alone learned
+    possible: tuple[float, float] | None = None  # returns of the environment, where the log's have the other sign
 
     @property
     def final(self) -> float:
@@ -141,6 +143,8 @@ def verdict_of(run: History) -> Verdict:
     if not good or course.flaw:
         return Verdict("broken", course.metric, course.points, yard.random, yardstick=yard, flaw=course.flaw,
                        lost=course.lost)  # fmt: skip
+    if yard.opposite(good) and not _share_that_rose(run):
+        return Verdict("opposite", course.metric, course.points, possible=(yard.lowest, yard.highest))
     yard = yard if yard.fits(good) else Yardstick(choice=yard.choice)
     best = max(reversed(good), key=lambda p: p.mean)  # the last of equals: what was lost was lost after it
     solved, level = _first_solved(run, course, yard)

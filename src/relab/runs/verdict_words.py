@@ -26,5 +26,7 @@ MEANS = {
     "broken": "the return is not a number at its end",
     "short": "too few values, or under a tenth of the steps with which others published a result",
     "unjudged": "no return was logged, so that nothing tells whether it learned",
+    "opposite": "all returns have the sign that the environment's own cannot have: another reward, or one of the wrong"
+                " sign, was trained on, and whether more of it is better nobody knows (rule return-against-length)",
     "none": "no evaluation was made and no episode has ended",
 }  # fmt: skip

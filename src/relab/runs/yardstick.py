@@ -57,6 +57,11 @@ class Yardstick:
         low, high = self.lowest - SLACK * abs(self.lowest), self.highest + SLACK * abs(self.highest)
         return not any(p.mean < low or p.mean > high for p in points)
 
+    def opposite(self, points: Sequence[Estimate]) -> bool:
+        """Whether all of them have the sign that no return of the environment has: another reward was trained on."""
+        below = self.lowest >= 0 and all(p.mean < 0 for p in points)
+        return below or (self.highest <= 0 and all(p.mean > 0 for p in points))
+
 
 def yardstick_of(run: History, metric: str) -> Yardstick:
     """Of the metric that a run is judged by: a share ends at 1, a return where its environment says."""

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import relab
 from relab.formats.read import find
 from relab.record.history import History
 
@@ -86,3 +87,13 @@ def test_flipped_bytes_break_one_base_at_most(tmp_path: Path) -> None:
         loaded = find.load_all(tmp_path)
         assert sum(run.name.startswith("good") for run in loaded.runs) == 2
         assert all(reason for _, reason in loaded.broken)
+
+
+def test_runs_of_one_given_name_belong_together_where_nothing_is_logged_of_their_settings(tmp_path: Path) -> None:
+    shutil.copy(FIXTURES / "mlflow.db", tmp_path)
+    with sqlite3.connect(tmp_path / "mlflow.db") as base:
+        base.execute("UPDATE runs SET name = 'baseline'")
+        base.execute("DELETE FROM params")
+    base.close()
+    (group,) = relab.load(tmp_path).groups
+    assert (group.label, len(group.runs)) == ("baseline", 2)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import sqlite3
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -193,8 +194,15 @@ def _put(history: History, rows: list[tuple[str, int, float]]) -> None:
             remark(history, name, said)
 
 
+def _without_id(name: str, about: Document) -> str:
+    """The name that somebody gave the run, in its experiment: those without settings that share it belong together."""
+    own = about.get("run_name") or about.get("name")
+    return f"{name.rpartition('/')[0]}/{_word(own)}".strip("/") if own else name
+
+
 def _finish(history: History, source: Source, params: Settings, about: Document) -> None:
-    settings_files.use(history, source, {key: cleanrl.typed(str(value)) for key, value in params.items()})
+    settings_files.use(history, replace(source, name=_without_id(source.name, about)),
+                       {key: cleanrl.typed(str(value)) for key, value in params.items()})  # fmt: skip
     facts = {"name": about.get("run_name") or about.get("name"), "status": STATUS.get(str(about.get("status")))}
     for key, time in (("created", about.get("start_time")), ("ended", about.get("end_time"))):
         facts[key] = iso(time / 1000) if isinstance(time, (int, float)) else None

@@ -111,11 +111,16 @@ def return_against_length(view: View, *, rows: float = 0.5, slack: float = 0.05)
     off = (returns.values < ends[0] - room) | (returns.values > ends[1] + room)
     if off.mean() <= rows:
         return None
-    at = int(np.flatnonzero(off)[-1])
-    return Finding(f"an episode of {length.values[at]:.4g} steps earns {ends[0][at]:.4g} to {ends[1][at]:.4g} here, but"
-                   f" the log says {returns.values[at]:.4g}, so in {off.mean():.0%} of the rows", float(off.mean()),
+    at, turned = int(np.flatnonzero(off)[-1]), view.verdict.kind == "opposite"
+    return Finding(f"an episode of {length.values[at]:.4g} steps earns {_span(ends[0][at], ends[1][at])} here, but the"
+                   f" log says {returns.values[at]:.4g}, so in {off.mean():.0%} of the rows", float(off.mean()),
                    returns.first(off), [returns.evidence(), length.evidence(f"x {low:g} to x {high:g}")],
+                   ["look for a minus before the reward: what is learned then is to earn less"] if turned else [],
                    confidence="high")  # fmt: skip
+
+
+def _span(low: float, high: float) -> str:
+    return f"{low:.4g}" if f"{low:.4g}" == f"{high:.4g}" else f"{low:.4g} to {high:.4g}"
 
 
 def _together(view: View) -> tuple[Curve, Curve]:

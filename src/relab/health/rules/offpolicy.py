@@ -17,7 +17,9 @@ from relab.health.view import View
 OFF_POLICY = BUFFERED
 SHORT_SIGHT, FAR_SIGHT = 0.9, 0.999  # discounts that are hardly undercut or exceeded
 # A tag of an episode, and the group of those of an update: Stable-Baselines3, CleanRL.
-EPISODE_AND_UPDATE = (("rollout/ep_rew_mean", "train"), ("charts/episodic_return", "losses"))
+# A library's tag of an episode, one that it logs beside it, and the group of those of an update.
+EPISODE_AND_UPDATE = (("rollout/ep_rew_mean", "rollout/ep_len_mean", "train"),
+                      ("charts/episodic_return", "charts/episodic_length", "losses"))  # fmt: skip
 NATS = 2.0  # of entropy per action and step: what a bonus may add to a value of SAC without being an error
 
 
@@ -78,11 +80,13 @@ def _updated(view: View) -> bool:
 
 
 def _logs_no_loss(view: View, rows: int = 10) -> bool:
-    """Whether a library's usual tag of an episode is there in enough rows, and none of its tags of an update."""
+    """Whether a library's usual tags of an episode are there in enough rows, and none of its tags of an update; one tag
+    alone may be all that somebody chose to log."""
     names = {*view.history.mapping, *(name.removeprefix("foreign/") for name in view.history.columns)}
     groups = {name.partition("/")[0] for name in names}
     enough = view.earned in view.history.columns and len(view.history.columns[view.earned].values) >= rows
-    return enough and any(tag in names and update not in groups for tag, update in EPISODE_AND_UPDATE)
+    return enough and any({tag, beside} <= names and update not in groups
+                          for tag, beside, update in EPISODE_AND_UPDATE)  # fmt: skip
 
 
 @rule(

@@ -31,8 +31,8 @@ def diverged(view: View, *, torn: float = 1.0, clipped_share: float = 0.9, survi
     """
     What: an update moved the policy by a KL above 1, or took more than 90 % of the rows out of the clip range.
     Why: the new policy has nothing to do with the one that collected the data; what it learned is noise.
-    Known problems: one such update may be survived; up to two do not count where the run ends above random, and a run
-        that ends at the highest return there is gets a remark.
+    Known problems: one such update may be survived; up to two do not count where evaluations end above random (where
+        that is not known: with a gain), and a run that ends at the highest return there is gets a remark.
     Refuted by: the return rising through it.
     Try: lower `lr` tenfold, or set `target_kl`; restart from the last good checkpoint.
     """
@@ -42,7 +42,7 @@ def diverged(view: View, *, torn: float = 1.0, clipped_share: float = 0.9, survi
     wild = kl.values > torn
     if not _clip_falls(view):
         wild |= clipped.values > clipped_share
-    if not wild.any() or (wild.sum() <= survived and view.has_evals(view.by) and view.above_random()):
+    if not wild.any() or (wild.sum() <= survived and _ends_well(view)):
         return None
     end = view.standing()
     survives = end is not None and view.verdict.learned and view.at_ceiling(end.mean)
@@ -55,6 +55,14 @@ def diverged(view: View, *, torn: float = 1.0, clipped_share: float = 0.9, survi
         "high",
         "info" if survives else None,
     )
+
+
+def _ends_well(view: View) -> bool:
+    """Whether evaluations end above random; where that is not known, with a gain over their start."""
+    try:
+        return view.has_evals(view.by) and view.above_random()
+    except Missing:
+        return view.verdict.learned
 
 
 def _clip_falls(view: View, share: float = 0.5) -> bool:
