@@ -12,6 +12,7 @@ from relab import stats
 from relab.base import jsonl
 from relab.comparison.answer import NO, OPEN, YES, answer
 from relab.comparison.outcomes import Outcome, outcome
+from relab.comparison.wording import beside
 from relab.record.history import Column, History
 
 NAN = math.nan
@@ -215,6 +216,16 @@ def test_a_yes_at_few_seeds_says_how_much_it_tends_to_overstate():
     assert not any("overstate" in note for note in many.notes)
 
 
+def test_an_open_answer_says_where_it_is_better_for_sure():
+    a, b = arm(*np.linspace(100, 110, 12)), arm(*np.linspace(120, 130, 12))
+    reply = answer(a, b, 22)
+    assert (reply.verdict, reply.shows) == (OPEN, "above 0")
+    assert "better for sure, but not for sure by the 22 that matters" in reply.text
+    gone = answer(a, [*b, Outcome(NAN, 99, note="no episode ended")], 22)
+    assert (gone.verdict, gone.shows) == (OPEN, ""), "a run without a number may speak against it"
+    assert "for sure" not in gone.text
+
+
 # ---- No answer
 
 
@@ -259,6 +270,26 @@ def test_diverged_runs_are_read_both_ways():
     assert worst[0] == pytest.approx(5 * 150 / 7 - 100), "each counts as the lowest return there can be"
     assert any("read both ways" in note for note in reply.notes)
     assert answer(A, BETTER, 20).readings == {}
+
+
+def test_what_an_answer_shows_holds_in_both_readings():
+    """It was "at least the 10 that matters" where that held with the diverged run left out alone."""
+    a, b = arm(96.4, 81.07, 98.32, 110.1, 103.3, 96.88), arm(132.7, 160.2, 146.6, 140.8, 134.9)
+    gone = Outcome(NAN, 9, note="diverged: nan")
+    reply = answer(a, [*b, gone], 10)
+    assert (reply.verdict, reply.shows) == (YES, "above 0")
+    assert reply.low > 10 > reply.readings["as the worst"][1] > 0
+    assert "better for sure, but not for sure by the 10 that matters" in reply.text
+    assert [note.partition(":")[0] for note in beside(reply.notes)] == [
+        "diverged runs are read both ways", "at so many seeds a yes tends to overstate"
+    ]  # fmt: skip
+    worse = answer([*b, gone], a, 10)
+    assert (worse.verdict, worse.shows) == (NO, "below 0")
+    slightly = answer(
+        arm(10.0, 10.2, 9.8, 10.1, 9.9), [*arm(9.5, 9.7, 9.3, 9.6, 9.4), Outcome(NAN, 9, note="no row")], 50
+    )
+    assert (slightly.verdict, slightly.shows) == (NO, "smallest effect"), "its run without a number may be a good one"
+    assert "not better than A by the 50 that matters" in slightly.text
 
 
 @pytest.mark.slow
@@ -415,6 +446,19 @@ def test_a_training_return_is_taken_from_the_rows_in_which_episodes_ended():
     assert outcome(history, metric="return/mean").note == "no number in `return/mean`: no episode ended"
 
 
+def test_a_tools_own_name_for_a_return_says_what_its_number_is():
+    """The sentence said "final score" of the mean of the last tenth."""
+    a, b = ([outcome(rising(top + seed), metric="foreign/score") for seed in range(5)] for top in (100.0, 200.0))
+    assert a[0].by_end
+    assert "(mean of the last tenth of score, + is better" in answer(a, b, 1, metric="score").text
+    assert not outcome(rising(100.0), at="mean_last_m", metric="foreign/score").by_end
+
+
+def rising(top: float) -> History:
+    steps = np.arange(1, 41)
+    return History(Path("r"), {"foreign/score": Column(steps, top * steps / 40)}, {}, {})
+
+
 def test_a_missing_metric_is_said():
     number = outcome(run([1.0]), metric="eval/return_sampled")
     assert math.isnan(number.value)
@@ -529,6 +573,13 @@ def test_groups_far_apart_say_what_their_interval_allows_for():
     assert numbers.high < -75 < -25 < counts.high < 0
     assert any("does not allow for runs that end in the other's group" in note for note in numbers.notes)
     assert any("count as solved or failed, 5 of 5 against 0 of 5" in note for note in counts.notes)
+
+
+def test_runs_that_count_as_solved_or_failed_are_counted_in_words():
+    reply = answer(arm(29, 19, 493, 23, 12, 22, 14, 27), arm(480, 496, 494, 496, 497, 488, 497, 483), 100)
+    said = "runs end in two groups and count as solved or failed: 1 of 8 of A and 8 of 8 of B in the upper one"
+    assert said in beside(reply.notes)
+    assert not any("two groups" in note for note in answer(A, arm(99, 101, 103, 97, 100), 5).notes)
 
 
 def test_a_level_that_one_variant_never_reaches_is_solve_or_fail():

@@ -15,8 +15,9 @@ from types import SimpleNamespace
 import pytest
 
 from relab import cli
-from relab.comparison import phases, render
-from relab.report import content
+from relab.comparison import build, declared, phases, render
+from relab.report import comparison_page, content
+from relab.runs import grouping
 from report.made import write_run
 from where import ROOT, fixtures
 
@@ -190,6 +191,22 @@ def test_a_run_that_died_has_no_number_and_can_decide_nothing(two, capsys):
     assert "high: seed 1 has no number (failed at step 1,000 of 4,000)" in text
     assert "Cannot tell yet" in text, "four of nine died: had they gone on as badly as the worst, it would be open"
     assert "not if those had gone against it" in text
+
+
+def test_both_readings_of_a_diverged_run_stand_beside_the_answer_on_screen_page_and_in_json(two, capsys):
+    shutil.rmtree(two / "high-s4")
+    write_run(two / "high-s4", [20.0, 50, 70, 199, math.nan], 4, config={"algo": {"name": "ppo", "lr": 0.01}})
+    write_run(two / "high-s5", [20.0, 50, 70, 199, 205.0], 5, config={"algo": {"name": "ppo", "lr": 0.01}})
+    text = printed(capsys, two, "--declare", "high>low")
+    assert "diverged runs are read both ways: " in text
+    pair = next(p for p in data(capsys, two, "--declare", "high>low")["tasks"][0]["comparisons"] if p["declared"])
+    assert set(pair["readings"]) == {"left out", "as the worst"}
+    assert (pair["verdict"], pair["shows"], pair["reason"]) != ("yes", "", "")
+    result = build.compare(
+        [run for group in grouping.load(two) for run in group.runs], build.Options(), [declared.parse(["high>low"])]
+    )
+    lines = [line for part in comparison_page.sections(result) for line in part.lines]
+    assert any(line.startswith("diverged runs are read both ways: ") for line in lines)
 
 
 def test_duplicate_missing_and_broken_seeds_are_said(two, capsys):

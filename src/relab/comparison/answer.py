@@ -52,7 +52,7 @@ class Answer:
     m: int | None = None  # of mean_last_m
     reach: float | None = None  # of first_step_reaching
     spending: str = ""  # how the error is shared among the looks
-    shows: str = ""  # of a yes: "above 0" or "smallest effect"; of a no: "below 0" or "smallest effect"
+    shows: str = ""  # "above 0" or "smallest effect"; of a no: "below 0" or "smallest effect"; of an open one if it may
     reason: str = ""  # why there is no answer although there are seeds enough: a key of wording.REASONS
     overstates: float | None = None  # of a yes: by which factor it would on average, were the truth `overstates_at`
     overstates_at: float | None = None
@@ -142,7 +142,7 @@ def _judged(terms: _Terms, a: Sequence[Outcome], b: Sequence[Outcome], looked_at
     ends = effect.interval(*good)
     reason = "spent" if share.spent else effect.untold(good)
     ends = (ends[0], math.nan, math.nan) if reason in NO_INTERVAL else ends
-    verdict = OPEN if reason else effect.verdict(arms, ends, smallest, notes)
+    verdict, held = (OPEN, []) if reason else effect.verdict(arms, ends, smallest, notes)
     needed = None if reason or verdict != OPEN else effect.seeds_needed(good, smallest, ends[0], share.next)
     notes += _remarks(effect, terms.names, arms, good)
     low, high = (bound if math.isfinite(bound) else None for bound in terms.bounds)
@@ -155,7 +155,7 @@ def _judged(terms: _Terms, a: Sequence[Outcome], b: Sequence[Outcome], looked_at
         a=list(arms[0]), b=list(arms[1]), notes=notes, comparisons=terms.comparisons,
         m=terms.m if terms.at == "mean_last_m" else None,
         reach=terms.reach if terms.at == "first_step_reaching" else None, spending=stats.spending(terms.looks),
-        shows=_shows(verdict, ends, smallest), reason=reason, readings=effect.readings(arms, ends),
+        shows=_shows(verdict, held, smallest), reason=reason, readings=effect.readings(arms, ends),
         grid=grid_of(good), top=high, bottom=low,
     )  # fmt: skip
 
@@ -198,12 +198,15 @@ def look_share(before: Sequence[Sequence[int]], n: tuple[int, int], looks: Looks
     return LookShare(look, stats.sized_alpha(sizes, last, alpha), later)
 
 
-def _shows(verdict: str, ends: Ends, smallest: float) -> str:
-    """What the interval shows: on which side of 0 it lies, or of the smallest effect."""
-    _, low, high = ends
-    if verdict == YES:
-        return "smallest effect" if low >= smallest > 0 else "above 0"
-    return ("below 0" if high < 0 else "smallest effect") if verdict == NO else ""
+def _shows(verdict: str, held: Sequence[Ends], smallest: float) -> str:
+    """What all these readings show: on which side of 0 they lie, or of the smallest effect. Of an open answer no more
+    than that it is better at all."""
+    low, high = min((x[1] for x in held), default=math.nan), max((x[2] for x in held), default=math.nan)
+    if verdict == NO:
+        return "below 0" if high < 0 else "smallest effect"
+    if verdict == YES and low >= smallest > 0:
+        return "smallest effect"
+    return "above 0" if low > 0 else ""
 
 
 def _add_readings(x: Answer) -> None:
@@ -211,7 +214,7 @@ def _add_readings(x: Answer) -> None:
         d, low, high = worst
         without = f"{x.delta:+.4g} [{x.low:+.4g}, {x.high:+.4g}]"
         x.notes.append(
-            f"diverged runs are read both ways: {without} without them, {d:+.4g} [{low:+.4g}, {high:+.4g}] with each as"
+            f"{wording.BOTH}: {without} without them, {d:+.4g} [{low:+.4g}, {high:+.4g}] with each as"
             " the worst there can be or was"
         )
 
@@ -225,7 +228,7 @@ def _add_overstatement(x: Answer) -> None:
     x.overstates, x.overstates_at = factor, x.delta / 2
     if factor >= 1.1:
         x.notes.append(
-            f"at so many seeds a yes tends to overstate: were half of it true ({x.delta / 2:.4g}), a yes would show"
+            f"{wording.OVERSTATES}: were half of it true ({x.delta / 2:.4g}), a yes would show"
             f" {factor:.2g} times as much on average; `--replicate` shows what is left of it"
         )
 

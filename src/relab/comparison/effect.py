@@ -10,7 +10,7 @@ import numpy as np
 
 from relab import stats
 from relab.comparison.outcomes import Outcome, sign_of
-from relab.comparison.wording import NO, OPEN, YES
+from relab.comparison.wording import NO, OPEN, WITHDRAWN, YES
 from relab.stats import compare_means, means
 
 LEAST = stats.LEAST  # seeds a variant: below, no interval has been shown to hold
@@ -125,13 +125,17 @@ class Effect:
             return stats.paired_difference(x, y, self.level)
         return stats.difference(x, y, self.level, self.limits([a, b]))
 
-    def verdict(self, arms: list[list[Outcome]], ends: Ends, smallest: float, notes: list[str]) -> str:
-        """What the interval says; a yes or no must also hold with diverged runs as the worst, and if other runs without
-        a number had gone against it."""
+    def verdict(
+        self, arms: list[list[Outcome]], ends: Ends, smallest: float, notes: list[str]
+    ) -> tuple[str, list[Ends]]:
+        """What the interval says, and every reading in which that holds: a yes or no must also hold with diverged runs
+        as the worst, and if other runs without a number had gone against it. An open answer holds in none of these."""
         verdict = _verdict(*ends, smallest)
         everyone = [x for arm in arms for x in arm if math.isfinite(x.value)]
-        if verdict == OPEN or len(everyone) == len(arms[0]) + len(arms[1]):
-            return verdict
+        if len(everyone) == len(arms[0]) + len(arms[1]):
+            return verdict, [ends]
+        if verdict == OPEN:
+            return verdict, []
         adverse = (1, -1) if verdict == YES else (-1, 1)  # a good A and a bad B speak against a yes
         filled = [
             [
@@ -140,12 +144,13 @@ class Effect:
             ]
             for arm, side in zip(arms, adverse, strict=True)
         ]
-        if _verdict(*self.interval(filled[0], filled[1]), smallest) == verdict:
-            return verdict
+        against = self.interval(filled[0], filled[1])
+        if _verdict(*against, smallest) == verdict:
+            return verdict, [ends, against]
         worst = any(x.diverged for arm in arms for x in arm)
         but = "with diverged ones as the worst" if worst else "if those had gone against it"
-        notes.append(f"it would be {verdict} without the runs that have no number, but not {but}")
-        return OPEN
+        notes.append(f"{WITHDRAWN} {verdict} without the runs that have no number, but not {but}")
+        return OPEN, []
 
     def _fill(self, everyone: list[Outcome], side: int) -> Outcome:
         """The best (+1) or worst (-1) outcome seen in either arm; a level never reached is the worst time."""

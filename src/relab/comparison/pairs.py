@@ -46,7 +46,8 @@ class Pair:
         return {
             "a": self.a, "b": self.b, "delta": x.delta, "low": x.low, "high": x.high, "level": x.level, "n": list(x.n),
             "method": x.method, "probability_of_improvement": better, "declared": self.declared or None,
-            "verdict": self.verdict or None, "p": self.p, "p_holm": self.adjusted, "notes": x.notes,
+            "verdict": self.verdict or None, "shows": x.shows if self.declared else "", "reason": x.reason,
+            "readings": x.readings, "p": self.p, "p_holm": self.adjusted, "notes": x.notes,
             "seeds_needed": list(self.needed) if self.needed else None,
         }  # fmt: skip
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from relab.comparison.wording import COUNTED
 from relab.stats import humps
 from relab.stats.over_seeds import LEAST
 
@@ -79,13 +80,17 @@ def constant(good: list[list[Outcome]], names: tuple[str, str], at: str) -> list
 
 
 def apart(values: list[np.ndarray], names: tuple[str, str], bounds: tuple[float, float]) -> list[str]:
-    """What is to be said where no run of one variant comes near the other's: few seeds do not show that none would."""
+    """Where outcomes fall into two groups, how many of each variant are in which; and where no run of one comes near
+    the other's, that few seeds do not show that none would."""
     if min(map(len, values)) < LEAST:
         return []
     a, b = values[0][None], values[1][None]
     split = humps.humps(a, b)
-    if not split.two[0] or split.mixed[0]:
+    if not split.two[0]:
         return []
+    if split.mixed[0]:
+        return [f"{COUNTED} and count as solved or failed: {split.high_a[0]} of {a.size} of {names[0]} and"
+                f" {split.high_b[0]} of {b.size} of {names[1]} in the upper one"]  # fmt: skip
     n, each = min(map(len, values)), f"the runs of {names[0]} and {names[1]} form a group each"
     unseen = f"{n} seeds can miss up to {1 - 0.05 ** (1 / n):.0%} of such runs"
     if humps.counted(a, b, split, bounds)[0]:

@@ -16,7 +16,7 @@ from relab.comparison.settings_text import KEYS, LABEL, others, side_by_side
 from relab.comparison.settings_text import short as short
 from relab.comparison.task import Task
 from relab.comparison.variant import Mean, Threshold, Variant
-from relab.comparison.wording import seeds_words
+from relab.comparison.wording import beside, seeds_words
 from relab.runs.naming import by_value
 
 WIDTH = 25
@@ -255,7 +255,7 @@ def _declared_lines(pairs: Sequence[Pair]) -> list[str]:
         if pair.declared:
             holm = f" (Holm p = {pair.adjusted:.2g})" if math.isfinite(pair.adjusted) else ""
             lines.append(f"declared ({pair.declared}): {pair.answer.text}{holm}")
-            lines += [f"  {note}" for note in pair.answer.notes if "went against" in note or "gone against" in note]
+            lines += [f"  {note}" for note in beside(pair.answer.notes)]
     return lines
 
 

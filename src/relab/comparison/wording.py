@@ -19,6 +19,9 @@ PAIRED = (
     f"{WITHIN}: a test of flipped signs (of few pairs Student's t), Student's interval, with Hall's skewness correction"
     " where one variant varies twice as much as the other"
 )
+# How notes begin without which a verdict would be read wrongly: each stands beside it wherever it is told.
+WITHDRAWN, BOTH = "it would be", "diverged runs are read both ways"
+OVERSTATES, COUNTED = "at so many seeds a yes tends to overstate", "runs end in two groups"
 # Why there is no answer although there are seeds enough.
 REASONS = {
     "unreached": "no run of {a} or {b} reached {level}",
@@ -51,18 +54,24 @@ def sentence(x: Answer) -> str:
         return f"Cannot tell whether {b} is better than {a}: {reason_text(x)}; {numbers}."
     if x.verdict == OPEN:
         by = f" by {x.smallest_effect:.4g}" if x.smallest_effect else ""
-        return f"Cannot tell yet whether {b} is better than {a}{by}: {numbers}{more}."
-    how = "worse" if x.high < 0 else f"not better than {a} by the {x.smallest_effect:.4g} that matters"
-    return f"No: {b} is {how}{' than ' + a if x.high < 0 else ''}, {numbers}."
+        return f"Cannot tell yet whether {b} is better than {a}{by}: {numbers}{_matters(x) if x.shows else ''}{more}."
+    worse = x.shows == "below 0"
+    how = "worse" if worse else f"not better than {a} by the {x.smallest_effect:.4g} that matters"
+    return f"No: {b} is {how}{' than ' + a if worse else ''}, {numbers}."
 
 
 def _matters(x: Answer) -> str:
-    """What a yes shows: more than 0, or as much as matters."""
+    """What is shown: more than 0, or as much as matters."""
     if not x.smallest_effect:
         return ""
     if x.shows == "smallest effect":
         return f"; that is at least the {x.smallest_effect:.4g} that matters"
     return f"; better for sure, but not for sure by the {x.smallest_effect:.4g} that matters"
+
+
+def beside(notes: Sequence[str]) -> list[str]:
+    """Those notes that belong to the verdict itself."""
+    return [note for note in notes if note.startswith((WITHDRAWN, BOTH, OVERSTATES, COUNTED))]
 
 
 def seeds_words(needed: Sequence[int]) -> str:
@@ -95,6 +104,7 @@ def _what(x: Answer) -> str:
         there = f"reaches {x.reach:g}" if x.reach is not None else "gets there"
         return f"steps saved until {x.metric} {there}, + is better"
     last = f"mean of the last {x.m} {x.metric}" if x.m is not None else f"mean of the last {x.metric}"
-    final = f"mean of the last tenth of {x.metric}" if by_its_end(x.metric) else f"final {x.metric}"
+    tenth = by_its_end(x.metric) or any(run.by_end for run in (*x.a, *x.b))  # a tool's own name may not say it
+    final = f"mean of the last tenth of {x.metric}" if tenth else f"final {x.metric}"
     name = {"final": final, "mean_last_m": last, "success_rate": "success rate"}
     return f"{name[x.at]}, + is better"

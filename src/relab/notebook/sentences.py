@@ -39,9 +39,10 @@ def answer(w: Words, x: Mapping[str, Any]) -> str:
         return w.say("answer.few", least=LEAST, a=a, b=b, n_a=x["n"][0], n_b=x["n"][1], so_far=so_far, more=more)
     names = {"a": a, "b": b, "numbers": numbers(w, x)}
     smallest = f"{x['smallest_effect']:.4g}"
+    key = "answer.matters" if x.get("shows") == "smallest effect" else "answer.unsure"
+    matters = w.say(key, smallest=smallest) if x["smallest_effect"] else ""
     if x["verdict"] == YES:
-        key = "answer.matters" if x.get("shows") == "smallest effect" else "answer.unsure"
-        return w.say("answer.yes", matters=w.say(key, smallest=smallest) if x["smallest_effect"] else "", **names)
+        return w.say("answer.yes", matters=matters, **names)
     if x.get("reason"):
         why = _why(w, x)
         if not math.isfinite(x["low"]):
@@ -49,8 +50,9 @@ def answer(w: Words, x: Mapping[str, Any]) -> str:
         return w.say("answer.untold", why=why, **names)
     if x["verdict"] == OPEN:
         by = w.say("answer.by", smallest=smallest) if x["smallest_effect"] else ""
-        return w.say("answer.open", by=by, more=more, **names)
-    return w.say("answer.worse", **names) if x["high"] < 0 else w.say("answer.no", smallest=smallest, **names)
+        return w.say("answer.open", by=by, more=f"{matters if x.get('shows') else ''}{more}", **names)
+    worse = x["shows"] == "below 0" if x.get("shows") else x["high"] < 0  # earlier versions did not say
+    return w.say("answer.worse", **names) if worse else w.say("answer.no", smallest=smallest, **names)
 
 
 def explored(w: Words, pair: Pair) -> str:
@@ -116,7 +118,8 @@ def _what(w: Words, x: Mapping[str, Any]) -> str:
         return w.say("what.mean_last_m", metric=x["metric"], m=x.get("m"))
     if x["at"] == "success_rate":
         return w.say("what.success_rate")
-    return w.say("what.end_of_training" if by_its_end(x["metric"]) else "what.final", metric=x["metric"])
+    tenth = by_its_end(x["metric"]) or any(run.get("by_end") for run in (*x["a"], *x["b"]))
+    return w.say("what.end_of_training" if tenth else "what.final", metric=x["metric"])
 
 
 # ---- What became of runs

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from relab.comparison import render, standing, tables
+from relab.comparison import render, standing, tables, wording
 from relab.comparison.build import Result
+from relab.comparison.task import Task
 from relab.report import words
 from relab.report.first import colour_places
 from relab.report.parts import Section, Table, section, table
@@ -25,7 +26,7 @@ def sections(result: Result, groups: Sequence[Group] = ()) -> list[Section]:
         head, rows = _without_empty(*tables.cells(task))
         whole = render.joined(render.details(task))
         details = [line for line in whole if not line.startswith(SAID_ELSEWHERE)]
-        lines = [*details, *(f"note: {note}" for note in dict.fromkeys(task.notes))]
+        lines = [*details, *_beside(task), *(f"note: {note}" for note in dict.fromkeys(task.notes))]
         drawn = of_task(task, places)
         code, name = task.measure.metric, words.metric(task.measure.metric)
         head, caption = [word.replace(code, name) for word in head], tables.caption(task).replace(code, name)
@@ -33,6 +34,17 @@ def sections(result: Result, groups: Sequence[Group] = ()) -> list[Section]:
         compared = table(_named(head, names), [_named(row, names) for row in rows], _named([caption], names)[0])
         parts.append(section("Comparison", _named(lines, names), [compared], figures=drawn))
     return [*parts, *_over_tasks(result, parts)]
+
+
+def _beside(task: Task) -> list[str]:
+    """What belongs to the declared answers, by the comparison where there are several: the caption has no room."""
+    declared = [pair for pair in task.pairs if pair.declared]
+    about = len(declared) > 1
+    return [
+        f"{pair.b} against {pair.a}: {note}" if about else note
+        for pair in declared
+        for note in wording.beside(pair.answer.notes)
+    ]
 
 
 def places_of(result: Result, groups: Sequence[Group]) -> dict[int, int]:

@@ -129,6 +129,19 @@ def test_looks_go_on_to_the_last_where_nothing_is_decided(
     assert kept["answers"][0]["level"] == pytest.approx(0.95, abs=0.02), "nearly all is left for the last look"
 
 
+def test_a_pooled_answer_beyond_the_last_declared_look_has_no_verdict_and_says_why(
+    ask: Callable[[float], Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It said "look 2 at the question, hence its 97.5 % interval", narrower than the first answer's could be."""
+    path = ask(1.0)
+    path.write_text(path.read_text().replace("seeds: 5", "seeds: 5\nlooks: 1"))
+    assert cli.main(["experiment", str(path), "--yes", "--no-log", "--replicate", "--json"]) == 0
+    pooled = json.loads(capsys.readouterr().out)["replications"][0]["pooled"]
+    assert (pooled["verdict"], pooled["reason"], pooled["n"]) == ("cannot tell yet", "spent", [10, 10])
+    assert "no error left for it: it has an interval and no verdict" in pooled["notes"][-1]
+    assert "hence its" not in pooled["notes"][-1]
+
+
 @pytest.mark.parametrize(
     ("looks", "message"),
     [

@@ -73,11 +73,15 @@ def replication(e: Experiment, pair: tuple[answer.Answer, answer.Answer], looked
     before = looked[: looked.index(pooled_look(size))] if pooled_look(size) in looked else looked
     bounds = (-math.inf if first.bottom is None else first.bottom, math.inf if first.top is None else first.top)
     pooled = ask(e, first.names, arms, [*before, list(first.n)], bounds)
-    pooled.notes.append(
-        f"the pooled answer counts the seeds of the first one again: it is look {pooled.look} at the question, hence"
-        f" its {100 * pooled.level:.4g} % interval; the second answer alone owes nothing to the first"
-    )
+    pooled.notes.append(f"{_pooled_note(pooled)}; the second answer alone owes nothing to the first")
     return Replication(first, second, pooled, change(first, second), sentence(first, second))
+
+
+def _pooled_note(pooled: answer.Answer) -> str:
+    again = "the pooled answer counts the seeds of the first one again"
+    if pooled.reason == "spent":
+        return f"{again}, and the declared looks have no error left for it: it has an interval and no verdict"
+    return f"{again}: it is look {pooled.look} at the question, hence its {100 * pooled.level:.4g} % interval"
 
 
 def change(first: answer.Answer, second: answer.Answer) -> tuple[float, float, float]:
