@@ -152,8 +152,9 @@ def test_power_and_error_at_five_seeds(case):
     reps = 6000
     cells = {c.method: c for c in simulate_power._cells(case, 5, "", 0.025, reps, np.random.default_rng(3))}
     assert cells["A/A error"].value <= 0.025 + 3 * math.sqrt(0.025 * 0.975 / reps)
+    least = 0.7 if case.name == "outliers" else 0.8  # at five seeds: docs/statistics.md, limits
     if cells["answer"].value > 0.1:  # below, a share of hardly anything is noise
-        assert cells["share of the best"].value >= 0.8 - 3 * cells["answer"].error
+        assert cells["share of the best"].value >= least - 3 * cells["answer"].error
     if "unknown" not in case.name:  # groups that nothing says are solve or fail: docs/statistics.md, limits
         assert cells["coverage"].value >= 0.93 - 3 * cells["coverage"].error
 

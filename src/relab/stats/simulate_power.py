@@ -42,6 +42,11 @@ def _spread(rng: np.random.Generator, size: tuple[int, int], at: float) -> Rows:
     return rng.normal(3.0 * max(at, 0.0), 1.0 + 2.0 * abs(at), size)
 
 
+def _outliers(rng: np.random.Generator, size: tuple[int, int], at: float) -> Rows:
+    """15 % of the runs vary five times as much as the others."""
+    return 2 * at + rng.normal(size=size) * np.where(rng.random(size) < 0.15, 5.0, 1.0)
+
+
 def _solved(low: float, high: float) -> Draw:
     """A run that solves it ends just below 1, one that fails just above 0."""
 
@@ -71,6 +76,7 @@ CASES = (
          lambda rng, size, at: np.minimum(rng.normal(1 + 2 * at, 1.0, size), 1.0), bounds=(-math.inf, 1.0)),
     Case("heavy tails", "+ 2", 2.0, lambda rng, size, at: rng.standard_t(3, size) + 2 * at),
     Case("unequal spread", "+ 3, 3 times the spread", 3.0, _spread, nulls=((0.0, -1.0),)),
+    Case("outliers", "+ 2", 2.0, _outliers, nulls=((0.0, 0.0),)),
 )  # fmt: skip
 
 
