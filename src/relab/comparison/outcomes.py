@@ -30,7 +30,7 @@ class Outcome:
     part: str = ""  # which config, where a variant pools several: the same seed of another config is another sample
     stopped: bool = False  # before its end, on a finding: `value` is as it stood then
     step: int | None = None  # of the last row that `value` is made of
-    by_end: bool = False  # final: the mean of its last tenth of rows, as of every return of training
+    by_end: bool = False  # final: the mean of its last tenth of rows, of several, as of every return of training
     grid: float = 0.0  # first_step_reaching: steps since the evaluation before; it may have got there at any of them
 
     @property
@@ -67,10 +67,11 @@ def outcome(
         return replace(base, note=f"no number in `{metric}`: no episode ended")
     if at == "first_step_reaching":
         return _reaching(steps, values, base, reach, DIRECTIONS[direction])
-    tenth = by_its_end(metric) and at == "final"
-    rows = end_rows(steps) if tenth else 1  # the outcome that every command gives of such a run
-    base = replace(base, step=int(steps[-1]), episodes=_episodes(history, metric), by_end=tenth)
-    return _last(values, base, rows if at == "final" else m)
+    rows = end_rows(steps) if by_its_end(metric) else 1  # the outcome that every command gives of such a run
+    counted = rows if at == "final" else m
+    several = at == "final" and rows > 1
+    base = replace(base, step=int(steps[-1]), episodes=_episodes(history, metric), by_end=several)
+    return _last(values, base, counted)
 
 
 def by_its_end(metric: str) -> bool:
