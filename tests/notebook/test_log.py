@@ -86,6 +86,10 @@ def test_english_answers_are_the_ones_the_experiment_printed(tmp_path: Path) -> 
             cases.append(answer.answer(*arms, 0.0, at=at, m=3, reach=60.0))
             cases.append(answer.answer(arms[0][:2], arms[1][:2], effect, at=at, m=3, reach=60.0))
     cases.append(answer.answer(*arms, 5, paired=True))
+    better = [[Outcome(v + i, i, by_end=True) for i in range(8)] for v in (100.0, 120.0)]
+    cases += [answer.answer(*better, effect, metric="score") for effect in (5, 19, 22)]
+    assert [x.shows for x in cases[-3:]] == ["smallest effect", "above 0", "above 0"]
+    assert cases[-1].verdict == "cannot tell yet"
     assert {x.verdict for x in cases} == {"yes", "no", "cannot tell yet"}
     assert [sentences.answer(words("en"), x.to_dict()) for x in cases] == [x.text for x in cases]
     assert all(sentences.answer(words("zh"), x.to_dict()) for x in cases)
