@@ -59,7 +59,8 @@ FIXED = {
     "both_ways": r"diverged runs are read both ways: (?P<without>.+) without them, (?P<worst>.+) with each as the worst"
     r" there can be or was",
     "apart": r"the runs of (?P<a>.+) and (?P<b>.+) form a group each: the interval says how far these are apart, and"
-    r" does not allow for runs that end in the other's group; (?P<n>\d+) seeds can miss up to (?P<share>\S+) of such runs",
+    r" does not allow for runs that end in the other's group; (?P<n>\d+) seeds can miss up to (?P<share>\S+) of such"
+    r" runs",
 }
 
 
