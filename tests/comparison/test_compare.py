@@ -721,6 +721,7 @@ def test_a_run_whose_numbers_broke_is_worth_nothing_that_was_measured_before(two
     assert (rows["wild"]["diverged"], rows["wild"]["mean"]["n"], rows["high"]["mean"]["n"]) == (5, 0, 5)
     text = printed(capsys, two)
     assert re.search(r"wild +0  diverged ", text)
+    assert "how far they had come" not in text
     assert "5 of 5 runs diverged (seed 0: its numbers were not finite at step 500)" in text
     assert cli.main(["examine", str(two)]) == 0
     assert "diverged, diverged, diverged, diverged, diverged" in capsys.readouterr().out

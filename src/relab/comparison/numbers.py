@@ -101,7 +101,9 @@ def arm_length(arm: Sequence[Run], metric: str) -> float:
 
 
 def unfinished(run: Run) -> bool:
-    """Whether it has not come to the steps that were planned for it."""
+    """Whether it has not come to the steps that were planned for it, and might have: one that diverged could not."""
+    if diverged_at(run.history.meta) is not None:
+        return False
     return run.state != "finished" and cut_short(steps_of(run.history), run.history.config.get("total_steps"))
 
 
