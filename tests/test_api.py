@@ -198,9 +198,21 @@ def test_the_module_shows_what_it_has():
 
 def test_where_knows_its_keys(folder):
     runs = relab.load(folder)
-    assert len(runs.where(lr=runs.table()[0].get("algo.lr", 0.001))) <= len(runs)
-    with pytest.raises(ConfigError, match="no run here has a setting `lrx`"):
-        runs.where(lrx=3)
+    rate = runs["a-s0"].history.config["algo"]["lr"]
+    assert {run.name for run in runs.where(lr=rate, seed=0)} >= {"a-s0"}
+    assert [run.name for run in runs.where(lr=str(rate))] == [run.name for run in runs.where(algo__lr=rate)]
+    for key in ("lrx", "foo"):
+        with pytest.raises(ConfigError, match=f"no run here has a setting `{key}`"):
+            runs.where(**{key: 3})
+
+
+def test_where_asks_for_what_the_list_of_runs_has(folder):
+    """env, algo, name and state are no settings, and the command knows them."""
+    runs = relab.load(folder)
+    counts = {"cartpole": 3, "CartPole-v1": 3, "pendulum": 0}
+    assert {env: len(runs.where(env=env)) for env in counts} == counts
+    assert (len(runs.where(algo="ppo")), len(runs.where(algo="sac"))) == (3, 0)
+    assert (len(runs.where(name="a-s2")), len(runs.where(state="finished"))) == (1, 3)
 
 
 def test_compare_takes_two_sets_of_runs(tmp_path):

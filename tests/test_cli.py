@@ -220,7 +220,7 @@ def test_eval_and_video_take_another_environment(
     ("words", "says"),
     [
         (["video", "one", "--episode", "99"], "must be worst, best, median or 0..2"),
-        (["video", "one", "--mode", "greedy"], "must be det or sampled"),
+        (["video", "one", "--mode", "greedy"], "choice"),
         (["video", "one", "lr=1"], "only parameters of the environment (env.key=value)"),
         (["eval", "one", "env.name=pendulum"], "the policy sees 4 numbers"),
         (["eval", "one", "env.lenght=7"], "env.lenght"),
@@ -246,8 +246,26 @@ def test_diff_lets_no_control_characters_of_a_config_reach_the_terminal(tmp_path
 def test_help_speaks_to_people(name, capsys):
     """No types in braces, no nested brackets, no default that says nothing."""
     out, _ = relab(name, "--help", capsys=capsys)
-    for slip in ("{None}", "[[", "(default: None)", "(default: False)", "(default: )"):
+    for slip in ("{None}", "[[", " [STR ", " [INT ", " [PATH [", "(default: None)", "(default: False)", "(default: )"):
         assert slip not in out
+
+
+@pytest.mark.parametrize("words", ["faults --seeds INT ...", "note --search STR ...", "gate --floor STR ...",
+                                   "video --mode {det,sampled}", "completion SHELL bash, zsh or fish"])  # fmt: skip
+def test_help_says_what_an_option_takes(words, monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", "120")
+    name, *shown = words.split()
+    assert " ".join(shown) in " ".join(relab(name, "--help", capsys=capsys)[0].split())
+
+
+def test_a_paragraph_of_a_commands_description_has_no_line_ends_of_the_source(capsys):
+    text = relab("runs", "--help", capsys=capsys)[0]
+    assert "so are outcome, steps, size (100MB), age (7d)" in text
+
+
+@pytest.mark.parametrize("verb", ["add", "work", "pause", "resume", "cancel", "retry", "show", "clear", "orphans"])
+def test_each_verb_of_the_queue_has_an_example(verb, capsys):
+    assert f"Examples:\n  relab queue {verb}" in relab("queue", verb, "--help", capsys=capsys)[0]
 
 
 def test_help_of_a_command_is_that_commands_help(capsys):

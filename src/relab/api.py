@@ -19,9 +19,10 @@ from typing import TYPE_CHECKING, Any
 from relab.base.jsonl import writing
 from relab.base.near import nearest
 from relab.base.text import plural
-from relab.comparison import build, declared, pairs
+from relab.comparison import build, declared, pairs, selected
 from relab.comparison.answer import Answer
 from relab.comparison.arms import PATH
+from relab.comparison.key import env_of
 from relab.comparison.task import Options, Task
 from relab.config.base import ConfigError, require
 from relab.config.views import MISSING, flatten
@@ -34,7 +35,7 @@ from relab.formats.read.unread import Unread
 from relab.health import examine as health
 from relab.runs import grouping
 from relab.runs.grouping import Group, Run
-from relab.runs.listing import full_key
+from relab.runs.listing import Filter, full_key
 from relab.runs.sentences import finals, interval_text, verdict_words
 from relab.runs.together import loaded_below
 
@@ -42,6 +43,10 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 PathLike = str | os.PathLike[str]
+OWN: dict[str, Callable[[Run], Any]] = {  # what a run is asked for that is no setting
+    "env": env_of, "algo": lambda run: flatten(run.history.config).get("algo.name"),
+    "name": lambda run: run.name, "state": lambda run: run.state,
+}  # fmt: skip
 
 
 def load(
@@ -98,16 +103,21 @@ class Runs:
         return fitting[0]
 
     def where(self, test: Callable[[Run], bool] | None = None, **settings: Any) -> Runs:
-        """Those that pass a test and have these settings: runs.where(seed=0), runs.where(algo__lr=3e-4)."""
+        """Those that pass a test and have these settings: runs.where(seed=0), runs.where(algo__lr=3e-4).
+
+        As `relab runs` has it: env, algo, name and state are the run's own, and text is read as on the command line.
+        """
         chosen = {self._key(key.replace("__", ".")): value for key, value in settings.items()}
         kept = [each for each, run in zip(self.loaded, self.runs)
-                if (test is None or test(run)) and all(_setting(run, k) == v for k, v in chosen.items())]  # fmt: skip
+                if (test is None or test(run)) and all(_has(run, k, v) for k, v in chosen.items())]  # fmt: skip
         return Runs(kept, [], self.path)
 
     def _key(self, key: str) -> str:
         """A setting by its key or the end of it: lr -> algo.lr; an unknown one is an error that names the nearest."""
         keys = {k for run in self.runs for k in flatten(run.history.config)}
-        return key if key == "seed" else full_key(key, keys) if keys else _no_settings(key, len(self.runs))
+        if key == "seed" or key in OWN:
+            return key
+        return full_key(key, keys) if keys else _no_settings(key, len(self.runs))
 
     def metrics(self) -> list[str]:
         """Every metric that any of the runs has."""
@@ -148,13 +158,22 @@ class Runs:
 
     def _rows(self) -> list[tuple[str, ...]]:
         rows: list[tuple[str, ...]] = []
+        counted = {id(run) for run in selected.unselected(self.runs)[0]}
         for group in self.groups:
-            verdicts = [run.verdict for run in group.distinct]
+            verdicts = [run.verdict for run in group.distinct if id(run) in counted]
             each = ", ".join(f"{run.seed_name}: {run.verdict.final:.4g}".removeprefix("?: ") for run in group.by_seed)
             states = ", ".join(dict.fromkeys(run.state for run in group.runs))
-            total = finals(verdicts)
-            rows.append((group.label, str(len(verdicts)), interval_text(total) if total.n else "none", each, states))
+            total, left = finals(verdicts), len(group.distinct) - len(verdicts)
+            seeds = f"{len(verdicts)} fresh, {left} that chose it" if left else str(len(verdicts))
+            rows.append((group.label, seeds, interval_text(total) if total.n else "none", each, states))
         return rows
+
+
+def _has(run: Run, key: str, value: Any) -> bool:
+    """Whether a run has a value; what is given as text is compared as `relab runs` does: env="cartpole", lr="3e-4"."""
+    actual = OWN[key](run) if key in OWN else _setting(run, key)
+    text = value.lower() if key == "env" and isinstance(value, str) else value  # Gymnasium writes CartPole-v1
+    return Filter(key, "=", text).holds(actual) if isinstance(text, str) else bool(actual == text)
 
 
 def _no_settings(key: str, runs: int) -> str:

@@ -140,7 +140,7 @@ def test_where_every_effect_matters_none_is_quoted():
 def test_seeds_that_all_agree_come_with_a_warning():
     reply = answer(arm(*[500] * 5), arm(*[500] * 5), smallest_effect=10)
     assert (reply.verdict, reply.delta, reply.reason) == (OPEN, 0.0, "ties")
-    assert any("up to 45% of its runs could fail unseen" in note for note in reply.notes)
+    assert any("up to 45% of its runs could end elsewhere unseen" in note for note in reply.notes)
 
 
 # ---- Pairs and looks

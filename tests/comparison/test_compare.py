@@ -723,3 +723,50 @@ def test_half_of_the_seeds_evaluated_is_no_reason_to_leave_out_the_other_half(tm
     (task,) = data(capsys, tmp_path / "runs")["tasks"]
     assert task["metric"] == "return/mean"
     assert [row["mean"]["n"] for row in task["variants"]] == [6, 6]
+
+
+def test_a_run_whose_numbers_broke_is_worth_nothing_that_was_measured_before(two, tmp_path, capsys):
+    """Its only evaluation is of the weights that it began with: it cuts nobody to step 0, and counts as diverged."""
+    why = "parameters are not finite after step 500 (not finite: optim/param_norm); lower `lr` (now 1e+30)"
+    for seed in range(5):
+        meta = {"why": why, "step": 500} | ({"diverged": True, "why": "broke"} if seed else {})
+        write_run(two / f"wild-s{seed}", [20.0], seed, status="failed", config={"algo": {"name": "ppo", "lr": 1e30}},
+                  meta=meta)  # fmt: skip
+    (task,) = data(capsys, two)["tasks"]
+    assert task["step"] == 4000
+    rows = {row["label"]: row for row in task["variants"]}
+    assert (rows["wild"]["diverged"], rows["wild"]["mean"]["n"], rows["high"]["mean"]["n"]) == (5, 0, 5)
+    text = printed(capsys, two)
+    assert re.search(r"wild +0  diverged ", text)
+    assert "how far they had come" not in text
+    assert "5 of 5 runs diverged (seed 0: its numbers were not finite at step 500)" in text
+    assert cli.main(["examine", str(two)]) == 0
+    assert "diverged, diverged, diverged, diverged, diverged" in capsys.readouterr().out
+    assert cli.main(["runs", str(two), "--match", "wild", "--json"]) == 0
+    listed = json.loads(capsys.readouterr().out)
+    assert {row["outcome"] for row in listed["runs"]} <= {None, "NaN"}
+
+
+def test_one_seed_that_broke_is_counted_beside_the_others_of_its_config(two, capsys):
+    write_run(two / "high-s5", [20.0, 90.0], 5, status="failed", config={"algo": {"name": "ppo", "lr": 0.01}},
+              meta={"diverged": True, "why": "broke", "step": 1500})  # fmt: skip
+    (task,) = data(capsys, two)["tasks"]
+    (row,) = [row for row in task["variants"] if row["label"] == "high"]
+    assert (row["mean"]["n"], row["diverged"], row["mean"]["mid"]) == (5, 1, 200.0)
+
+
+def test_the_dots_of_all_rows_begin_at_one_place(tmp_path, capsys):
+    variant(tmp_path, "low", [-10_500.25, -10_400.5, -10_600.75, -10_300.5, -10_450.25], 0.001)
+    variant(tmp_path, "high", [-2.0, -2.0, -2.0, -2.0, -2.0], 0.01)
+    rows = [line for line in printed(capsys, tmp_path).splitlines() if re.search("[∙•●]", line)]
+    assert len({re.search("[·∙•●]", row).start() for row in rows}) == 1
+    assert max(map(len, rows)) > 60
+
+
+def test_configs_whose_runs_all_came_to_one_number_are_tied(tmp_path, capsys):
+    variant(tmp_path, "a", [1.0] * 5, 0.001)
+    variant(tmp_path, "b", [1.0] * 5, 0.01)
+    assert cli.main(["report", str(tmp_path), "--out", str(tmp_path / "page.html")]) == 0
+    said = capsys.readouterr().out
+    assert "cannot be told apart: all runs of both end at 1 (5 and 5 seeds)" in said
+    assert "leads by 0" not in said

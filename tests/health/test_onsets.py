@@ -44,6 +44,14 @@ def test_the_terminal_says_it_too(tmp_path: Path, capsys):
     assert "(and 1 more run), since step 4,000 (earliest of 2 seeds)" in line
 
 
+def test_where_every_finding_is_listed_each_has_its_own_beginning(tmp_path: Path, capsys):
+    """Two of two seeds have it: that one of two has it would be another number."""
+    assert cli.main(["examine", str(demo(tmp_path)), "-v"]) == 0
+    lines = [line for line in capsys.readouterr().out.splitlines() if "peak-then-collapse in" in line]
+    assert ["in 1 of 2" in line for line in lines] == [False, False]
+    assert sorted(line.rpartition("since ")[2] for line in lines) == ["step 4,000", "step 6,000"]
+
+
 def demo(folder: Path) -> Path:
     """Two seeds that rise and fall, the second one sooner."""
     for seed, top in ((0, 6), (1, 4)):

@@ -277,7 +277,7 @@ ENTRY = """## 2026-11-16 Does \\`\\*lr\\*\\` \\| matter?
 **Answer.** No: lr=1e-06 is worse than lr=0.001, -80 [-82.75, -77.25] (final eval/return_det, + is better; \
 97.5 % interval, 5 and 5 seeds).
 
-- all 5 seeds of lr=0.001 agree; up to 45% of its runs could fail unseen
+- all 5 seeds of lr=0.001 agree; up to 45% of its runs could end elsewhere unseen
 - the runs of lr=0.001 and lr=1e-06 form a group each: the interval says how far these are apart, and does not allow \
 for runs that end in the other's group; 5 seeds can miss up to 45% of such runs
 - Family: cartpole-v1.ppo.f8b7.

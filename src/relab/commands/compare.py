@@ -56,8 +56,7 @@ class Compare:
     last: int | None = None
     """m of mean_last_m"""
     axis: str | None = None
-    """what steps count: sim_steps (all worlds, re-rollouts and evaluations too), env_steps, agent_steps, updates,
-    episodes, iteration; default: the runs' own"""
+    """sim_steps (re-rollouts and evaluations too), env_steps, agent_steps, updates ...; default: the runs' own"""
     smallest_effect: float = 0.0
     """smallest difference that matters, in the metric's unit"""
     direction: Literal["higher", "lower"] | None = None

@@ -27,7 +27,7 @@ class Completion:
     """Print the script that completes relab's commands, options and settings in a shell."""
 
     shell: tyro.conf.Positional[Literal["bash", "zsh", "fish"]]
-    """which shell"""
+    """bash, zsh or fish"""
 
 
 def main(words: Sequence[str]) -> int:

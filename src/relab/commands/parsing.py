@@ -48,12 +48,17 @@ def parse(args: type[T], name: str, words: Sequence[str], examples: str) -> T:
         raise Answered(0)
     plainly(args)
     config: tuple[Any, ...] = (tyro.conf.FlagCreatePairsOff, tyro.conf.OmitArgPrefixes, tyro.conf.DisallowNone)
-    text = f"{inspect.cleandoc(args.__doc__ or '')}\n\nExamples:\n{examples.strip(chr(10)).rstrip()}"
+    text = f"{_paragraphs(args.__doc__ or '')}\n\nExamples:\n{examples.strip(chr(10)).rstrip()}"
     try:
         with terminal.as_is():  # its colours
             return tyro.cli(args, prog=f"relab {name}", description=text, args=in_order(args, words), config=config)
     except SystemExit as stop:
         raise Answered(stop.code) from None
+
+
+def _paragraphs(docstring: str) -> str:
+    """A line each, which the terminal breaks: tyro joins lines of the source, but none that begins with a bracket."""
+    return "\n\n".join(" ".join(part.split()) for part in inspect.cleandoc(docstring).split("\n\n"))
 
 
 def options_of(command: Callable[[Sequence[str]], int]) -> list[str]:
@@ -83,7 +88,7 @@ def renamed(words: Sequence[str], before: str, now: str) -> list[str]:
 
 
 def plainly(cls: Any) -> None:
-    """Let --help say what a person would: no `{None}|STR`, no `[[STR [STR ...]]]`, no default that means nothing."""
+    """Let --help say what a person would: no `{None}|STR`, no `[STR [STR ...]]`, no default that means nothing."""
     import tyro
 
     if cls.__dict__.get("_plain_help"):
@@ -105,13 +110,14 @@ def _default(label: str) -> str:
 
 
 def _place(item: dataclasses.Field[Any], kind: Any) -> str:
-    """How a word without an option's name is shown: PATH, [PATH ...] for `paths`; empty for what tyro shows well."""
+    """How a value is shown: a word without an option's name as PATH, or [PATH ...] for `paths`; those of an option as
+    INT ...; empty for what tyro shows well."""
     import tyro
 
     bare, *markers = get_args(kind) if get_origin(kind) is Annotated else (kind,)
-    if tyro.conf.Positional not in markers:
-        return ""
     many = get_origin(bare) in (tuple, list)
+    if tyro.conf.Positional not in markers:
+        return f"{get_args(bare)[0].__name__.upper()} ..." if many and not markers else ""
     name = item.name.upper().removesuffix("S" if many else "") + " ..." * many
     needed = item.default is dataclasses.MISSING and item.default_factory is dataclasses.MISSING
     return name if needed else f"[{name}]"

@@ -44,6 +44,8 @@ EXAMPLES = """
   relab queue work --stay --workers 1                  and wait for more
   relab queue pause                                    start nothing new (resume: go on)
   relab queue pause 4f2a                               this entry only; one that runs is asked to checkpoint
+  relab queue resume                                   go on with a paused queue
+  relab queue resume 4f2a                              with this entry, which was paused
   relab queue cancel 4f2a
   relab queue retry --failed
   relab queue show 4f2a                                its words, its tries, the end of its log

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from relab.commands import dry_run
 from relab.commands.options import EnvChanges, OfCheckpoint
@@ -30,8 +31,8 @@ class Video(OfCheckpoint):
     changes: EnvChanges = ()
     episode: str = "worst"
     """worst, best, median, or an index"""
-    mode: str = "det"
-    """det or sampled"""
+    mode: Literal["det", "sampled"] = "det"
+    """how the policy acts: its likeliest action each time, or drawn ones"""
     seed: int | None = None
     """of a world that is the same at every checkpoint and in every run, instead of an episode of an evaluation"""
     multi: int | None = None

@@ -11,7 +11,7 @@ import numpy as np
 from relab.base import near
 from relab.base.errors import NotFoundError
 from relab.base.text import plural
-from relab.comparison import axis, declared, key, leading, numbers, own_return, pairs, profile, twins
+from relab.comparison import axis, declared, key, leading, numbers, own_return, pairs, profile, selected, twins
 from relab.comparison.arms import PATH, SETTINGS, Arm, arms_of
 from relab.comparison.declared import Plan
 from relab.comparison.profile import Standing
@@ -53,12 +53,13 @@ def compare(
 
     What an experiment declared is a task of its own, answered from its own cells; the other runs are compared apart.
     """
+    runs, chosen = selected.unselected(runs)
     read = runs
     runs, origins, moved = _placed(runs, options, origins or {})
     groups = grouping.grouped(runs, by_name=options.by != SETTINGS)
     _check_metric(groups, options.metric)
     plans, notes = _questions(options, plans)
-    result = Result([], [], len(runs), notes=[*notes, *moved], warnings=twins.told_apart(groups, options.by))
+    result = Result([], [], len(runs), notes=[*notes, *moved, *chosen], warnings=twins.told_apart(groups, options.by))
     result.read = read
     result.copies = [(new, old) for new, old in zip(runs, read) if new is not old]
     if not options.declare and options.by is None and _only_paths(groups, origins):

@@ -20,7 +20,7 @@ from relab.comparison.outcomes import Outcome
 from relab.config.views import flatten
 from relab.record.evaluations import evaluations, outcome_of
 from relab.record.history import Column, History, end_rows, measured
-from relab.record.state import steps_of
+from relab.record.state import diverged_at, steps_of
 from relab.runs.grouping import Run
 
 ALIKE = 0.05  # lengths that differ by less than this share are the same length
@@ -39,9 +39,12 @@ def column_of(run: Run, metric: str) -> Column | None:
 
 
 def last_step(run: Run, metric: str) -> float:
-    """Where its curve ends; a run that stopped because it had reached its level would have stayed there."""
+    """Where its curve ends; a run that stopped because it had reached its level would have stayed there.
+
+    NaN of one that diverged: there would have been no number however long it had gone on.
+    """
     column = column_of(run, metric)
-    if column is None:
+    if column is None or diverged_at(run.history.meta) is not None:
         return math.nan
     return math.inf if stopped_at_level(run, metric) else float(column.steps[-1])
 
@@ -98,7 +101,9 @@ def arm_length(arm: Sequence[Run], metric: str) -> float:
 
 
 def unfinished(run: Run) -> bool:
-    """Whether it has not come to the steps that were planned for it."""
+    """Whether it has not come to the steps that were planned for it, and might have: one that diverged could not."""
+    if diverged_at(run.history.meta) is not None:
+        return False
     return run.state != "finished" and cut_short(steps_of(run.history), run.history.config.get("total_steps"))
 
 
@@ -109,7 +114,9 @@ def cut(history: History, metric: str, step: float) -> History:
         if name in history.columns:
             steps, values = measured(history, name)
             kept[name] = Column(steps[steps <= step], values[steps <= step])
-    return replace(history, columns=kept, evals=[row for row in history.evals if row.get("step", 0) <= step])
+    gone = diverged_at(history.meta)
+    meta = history.meta if gone is None or gone <= step else history.meta | {"status": "interrupted"}
+    return replace(history, meta=meta, columns=kept, evals=[row for row in history.evals if row.get("step", 0) <= step])
 
 
 # ---- A run's number
@@ -199,7 +206,7 @@ def area(run: Run, metric: str, low: float, high: float) -> float:
     curve = column_of(run, metric)
     if curve is None or high <= low or curve.steps[0] > low or not np.isfinite(curve.values).all():
         return math.nan
-    if last_step(run, metric) < (1 - ALIKE) * high:
+    if not last_step(run, metric) >= (1 - ALIKE) * high:
         return math.nan
     steps, first = np.unique(curve.steps, return_index=True)
     grid = np.unique(np.concatenate([[low, high], steps[(steps > low) & (steps < high)]]))

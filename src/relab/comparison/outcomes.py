@@ -9,6 +9,7 @@ import numpy as np
 
 from relab.record.evaluations import evaluations
 from relab.record.history import History, end_rows, flaw, measured
+from relab.record.state import diverged_at
 from relab.runs.course import is_return
 
 AT = ("final", "mean_last_m", "first_step_reaching", "success_rate")
@@ -58,6 +59,8 @@ def outcome(
     """
     check(at, direction)
     base = Outcome(math.nan, _seed(history), history.folder.name)
+    if at != "first_step_reaching" and (step := diverged_at(history.meta)) is not None:
+        return replace(base, note=f"{DIVERGED}its numbers were not finite at step {step:,}", step=step)
     if at == "success_rate":
         return _success(history, base)
     if metric not in history.columns or not len(history.columns[metric].values):

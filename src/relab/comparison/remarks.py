@@ -75,7 +75,9 @@ def constant(good: list[list[Outcome]], names: tuple[str, str], at: str) -> list
         values = np.array([x.value for x in arm])
         if len(values) >= LEAST and values.std() <= 0.02 * abs(values.mean()) and all(x.reached for x in arm):
             unseen = 1 - 0.05 ** (1 / len(values))
-            notes.append(f"all {len(values)} seeds of {name} agree; up to {unseen:.0%} of its runs could fail unseen")
+            notes.append(
+                f"all {len(values)} seeds of {name} agree; up to {unseen:.0%} of its runs could end elsewhere unseen"
+            )
     return notes
 
 

@@ -19,7 +19,7 @@ from relab.comparison.variant import Mean, Threshold, Variant
 from relab.comparison.wording import beside, seeds_words
 from relab.runs.naming import by_value
 
-WIDTH = 25
+WIDTH, MEAN = 25, 24  # of the dots, and the least of the mean with its interval
 DOTS = "·∙•●"  # nobody, one seed, two, three and more
 ROWS, TASKS, MOST_LINES = 7, 4, 15  # on the screen without -v
 WARNINGS, NOTES, APART = 2, 3, 2
@@ -105,12 +105,13 @@ def _task(task: Task, most: int, brief: bool = False) -> list[str]:
     shown = f", best {most} shown" if len(task.variants) > most else ""
     counts = f"{plural(len(task.arms), 'variant')}{shown}, {plural(n, 'run')}"
     head = f"{task.env}: {task.measure.words}{where}; {counts} ({_sources(task)})"
-    rows = [_row(task, row, low, high) for row in task.variants[:most]]
+    wide = max([MEAN, *(len(mean_text(task, row)) for row in task.variants[:most])])
+    rows = [_row(task, row, low, high, wide) for row in task.variants[:most]]
     if brief:
         return [f"{head}; dots from {number(low)} to {number(high)}", *rows]
     scale = f"{number(low)} {'':{max(1, WIDTH - len(number(low)) - len(number(high)) - 2)}} {number(high)}"
     column = "median, reached by" if timed else "mean [95 %]" if has_interval(task) else "mean"
-    return [head, f"  {'best first':{LABEL}}  n  {column:24} {scale}", *rows]
+    return [head, f"  {'best first':{LABEL}}  n  {column:{wide}} {scale}", *rows]
 
 
 def has_interval(task: Task) -> bool:
@@ -144,10 +145,11 @@ def _ends(task: Task) -> tuple[float, float]:
     return (min(values), max(values)) if values else (0.0, 1.0)
 
 
-def _row(task: Task, row: Variant, low: float, high: float) -> str:
+def _row(task: Task, row: Variant, low: float, high: float, wide: int) -> str:
+    """The dots of all rows begin at one place: they are read against one scale."""
     mean = mean_text(task, row)
     better = f"  P(better) {share(row)}" if row.better else ""
-    return f"  {short(row.label):{LABEL}} {row.mean.n:2}  {mean:24} {dots(row.values, low, high)}{better}"
+    return f"  {short(row.label):{LABEL}} {row.mean.n:2}  {mean:{wide}} {dots(row.values, low, high)}{better}"
 
 
 def mean_text(task: Task, row: Variant) -> str:

@@ -57,6 +57,9 @@ def _two(rows: Sequence[Variant], answer: Answer, label: Mapping[str, str], wher
         ends = f"{first} {f'has {where}' if where else 'ends at'} {number(rows[0].mean.mid)}, {second}"
         ends += f" {number(rows[1].mean.mid)}" if where else f" at {number(rows[1].mean.mid)}"
         return f"{head}{ends}, but {n} are too few ({LEAST} each are the least)."
+    if len({*rows[0].values, *rows[1].values}) == 1:
+        both = f"have {where}" if where else "end at"
+        return f"{first} and {second} cannot be told apart: all runs of both {both} {number(rows[0].mean.mid)} ({n})."
     more = f"; {seeds_words(answer.seeds_needed)}" if answer.seeds_needed else ""
     return f"{head}{first} leads by {_by(answer)} ({n}{more})."
 

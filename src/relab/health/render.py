@@ -298,7 +298,9 @@ def _because(finding: Finding, same: list[Finding]) -> str:
 
 
 def _began(finding: Finding, others: list[Finding], report: Report) -> Since | None:
-    """In the first of the runs that have it, as curves and pages say it."""
+    """In the first of the runs that have it, as curves and pages say it; where each is listed, its own beginning."""
+    if not others:
+        return onsets.earliest([(str(finding.run), finding.onset)], 1)
     same = [finding, *(f for f in others if f.slug == finding.slug and f is not finding)]
     names = {f.run for f in same}
     with_it = [group for group in report.groups if any(view.name in names for view in group.views)]

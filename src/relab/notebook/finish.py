@@ -52,6 +52,15 @@ FIXED = {
     r" (?P<what>.+)",
     "no_number": r".+ No number of seeds is known that would tell",
     "coarser": r".+ Ask for a larger `smallest_effect`, or for another outcome",
+    "agree": r"all (?P<n>\d+) seeds of (?P<name>.+) agree; up to (?P<share>\S+) of its runs could end elsewhere"
+    r" unseen",
+    "overstates": r"at so many seeds a yes tends to overstate: were half of it true \((?P<half>\S+)\), a yes would show"
+    r" (?P<factor>\S+) times as much on average; `--replicate` shows what is left of it",
+    "both_ways": r"diverged runs are read both ways: (?P<without>.+) without them, (?P<worst>.+) with each as the worst"
+    r" there can be or was",
+    "apart": r"the runs of (?P<a>.+) and (?P<b>.+) form a group each: the interval says how far these are apart, and"
+    r" does not allow for runs that end in the other's group; (?P<n>\d+) seeds can miss up to (?P<share>\S+) of such"
+    r" runs",
 }
 
 

@@ -22,7 +22,7 @@ from relab.config import layers, lineage
 from relab.config.views import MISSING, flatten
 from relab.notebook import sentences
 from relab.notebook.fence import safe_id
-from relab.notebook.finish import finding_lines, next_step
+from relab.notebook.finish import finding_lines, next_step, spoken
 from relab.notebook.page import Entry, RecordSection, Table, anchored, called, joined
 from relab.notebook.references import Ref
 from relab.notebook.words import Words
@@ -32,6 +32,7 @@ from relab.record.clock import elapsed
 from relab.report.page import Page
 from relab.report.share import Cleaner
 from relab.runs.grouping import shown
+from relab.runs.sentences import interval_text
 
 NOTES = 4  # of an answer
 STEPS = 8  # rows of the table of evaluations
@@ -73,7 +74,7 @@ def _notes(answers: list[Document], w: Words) -> list[str]:
     """Each once: what is said of the control stands in every answer."""
     notes = list(dict.fromkeys(str(note) for x in answers for note in x["notes"]))
     more = [w.say("findings.notes", n=len(notes) - NOTES)] if len(notes) > NOTES else []
-    return notes[:NOTES] + more
+    return [spoken(note, w) for note in notes[:NOTES]] + more
 
 
 def marks(settings: Mapping[str, Mapping[str, Any]], w: Words) -> list[str]:
@@ -178,8 +179,7 @@ def _mean(arm: list[Document], at: str, w: Words, bounds: Bounds) -> str:
         n = np.array([float(x["episodes"]) for x in good])
         rate = stats.clustered_rate(np.round(values * n), n)
         return f"{number(rate.mid)} [{number(rate.low)}, {number(rate.high)}]"
-    mean = stats.mean_over_seeds(values, bounds)
-    return f"{number(mean.mid)} [{number(mean.low)}, {number(mean.high)}]"
+    return interval_text(stats.mean_over_seeds(values, bounds))
 
 
 def differences(settings: Mapping[str, Mapping[str, Any]], w: Words) -> Table:

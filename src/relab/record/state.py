@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from relab.base import processes, writers
+from relab.base.documents import Document
 from relab.base.places import GROWING_S, STALE_S, run_state, true_status
 from relab.config.views import config_hash, flatten
 from relab.record.history import History
@@ -28,6 +29,7 @@ SLOWEST_S = 900.0  # no silence is waited for any longer
 NAMED = "named "  # how the key of a group begins that its runs' names make
 SEED_IN_NAME = re.compile(r"(?i)(?:^|(?<=[-_./=]))(?:seed|s|种子|種子|シード|시드)[-_=]?([0-9]{1,18})(?=$|[-_./])")
 
+DIVERGED = re.compile(r"(parameters|the policy's actions) are not finite")
 CLEANRL_END = re.compile(r"__(?:seed_?)?(?P<seed>[0-9]{1,18})__[0-9]{9,11}(?=$|/)")  # of ENV__EXP__SEED__TIME
 
 
@@ -61,6 +63,13 @@ def would_repeat(run: History) -> bool:
     message = str(error.get("message", ""))
     by_words = "not finite" in message or message.startswith("ConfigError")  # older runs have the text alone
     return bool(error.get("repeats")) or by_words
+
+
+def diverged_at(meta: Document) -> int | None:
+    """The step at which training ended because its numbers were no longer finite; None of any other end."""
+    step, why = meta.get("step"), str(meta.get("why"))
+    said = meta.get("diverged") or DIVERGED.match(why)  # older records have the text alone
+    return step if meta.get("status") == "failed" and said and type(step) is int else None
 
 
 def last_sign(run: History) -> float:

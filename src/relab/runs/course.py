@@ -26,6 +26,7 @@ from relab.config.views import flatten
 from relab.record import glossary
 from relab.record.evaluations import Estimate, evaluations, outcome_of
 from relab.record.history import EARNED, Column, History, end_rows, flaw, lost_at, measured
+from relab.record.state import diverged_at
 from relab.runs.apart import Steadied
 from relab.runs.values import FIT, fits_values
 
@@ -77,6 +78,15 @@ class Course:
 def course_of(run: History) -> Course:
     """Deterministic evaluations, else sampled ones, else the returns of training, else whatever comes first; of a run in
     which a critic alone learned, what it explains."""
+    course, step = _logged(run), diverged_at(run.meta)
+    if step is None or course.flaw or not course.points or not is_return(course.metric):
+        return course
+    gone = replace(course.points[-1], step=step, mean=math.nan, se=math.nan)
+    return replace(course, points=[*course.points, gone], flaw=f"not finite at step {step:,}", lost=step)
+
+
+def _logged(run: History) -> Course:
+    """As the rows of the log have it, which may end before the run did."""
     if fits_values(run):
         if FIT not in run.columns:  # it was refused, or killed, before its first row
             return Course(FIT)

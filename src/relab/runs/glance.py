@@ -105,9 +105,18 @@ def own(folder: bytes, meta: Any = None) -> Glance:
         _add_fit(summary, folder)
     else:
         _add_outcome(summary, folder, outcome_of(meta))
+        _without_diverged(summary, meta)
     _add_bounds(summary, meta.get("spec"))
     summary.status = true_status(summary.status, not meta.get("logger"), summary.steps, summary.planned)
     return summary
+
+
+def _without_diverged(summary: Glance, meta: Document) -> None:
+    """A run whose numbers were no longer finite has none, whatever was measured before."""
+    from relab.record.state import diverged_at
+
+    if summary.status == "failed" and diverged_at(meta) is not None and summary.outcome is not None:
+        summary.outcome, summary.error = float("nan"), None
 
 
 def _add_settings(summary: Glance, folder: bytes, meta: Document) -> None:

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from relab.formats.read.source import Source
     from relab.formats.read.tabular import Splits
 
-SCHEMA = 8  # raised when an older index would be misread: it is then made anew
+SCHEMA = 9  # raised when an older index would be misread: it is then made anew
 ARCHIVE, TRASH = b".archive", b".trash"
 DEPTH, MAX_FOLDERS = 6, 20_000  # as importers.find has them, for folders that are no runs
 SETTLED_NS = 2_000_000_000  # a folder that changed a moment ago may change again within one tick of its clock

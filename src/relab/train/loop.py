@@ -124,6 +124,7 @@ class Trainer:
             except (DivergedError, EnvError) as error:
                 self.record.append_event("error", self.step, message=str(error), repeats=True)
                 status, why = "failed", str(error)
+                self.record.update_meta(diverged=isinstance(error, DivergedError))
             finally:
                 getattr(self.algo, "close", lambda state: None)(self.state)  # optional in the contract
         return self.end(status, why)

@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from relab.base.places import address
+from relab.base.text import cut
 from relab.config import registry
 from relab.health.curve import Curve
 from relab.health.estimates import clear, shown
@@ -27,6 +28,7 @@ AGAIN = (
     "start another run with what it says mended (relab train --parent RUN key=value): resumed, this one would come to"
     " the same end"
 )
+REASON = 300  # characters of why a run failed: a program may give a whole traceback
 ELSEWHERE = "start it again where it ran, or leave it out of comparisons"
 
 
@@ -44,7 +46,8 @@ def run_incomplete(view: View, *, whole: float = 0.98, whole_elsewhere: float = 
     done = f"at step {last:,}" + ("" if planned is None else f" of {planned:,.0f} ({share:.0%})")
     if state == "failed":
         said = [str(e.get("message", "")) for e in view.history.events if e.get("kind") == "error"]
-        return Finding(f"the run failed {done}" + (f": {said[-1][:100]}" if said and said[-1] else ""), share, last,
+        reason = f": {cut(said[-1], REASON)}" if said and said[-1] else ""
+        return Finding(f"the run failed {done}{reason}", share, last,
                        suggest=[_after_failure(view)], confidence="high", severity="error")  # fmt: skip
     if state in ("interrupted", "stale") and _said_why(view):
         return None
