@@ -16,7 +16,7 @@ import numpy as np
 
 from relab.base import processes, writers
 from relab.base.places import GROWING_S, STALE_S, run_state, true_status
-from relab.config.views import config_hash, flatten
+from relab.config.views import flatten, meaning_hash
 from relab.record.history import History
 
 LATE_S = 30.0  # a row may be written so long after the time that it holds
@@ -171,7 +171,7 @@ def group_key(run: History, name: str) -> str:
     recorded = run.meta.get("config_hash")
     if isinstance(recorded, str) and recorded:
         return recorded
-    return config_hash(run.config) if run.config else name_key(name, run.folder)
+    return meaning_hash(run.config) if run.config else name_key(name, run.folder)
 
 
 def name_key(name: str, folder: Path) -> str:
