@@ -29,6 +29,7 @@ NAMED = "named "  # how the key of a group begins that its runs' names make
 SEED_IN_NAME = re.compile(r"(?i)(?:^|(?<=[-_./=]))(?:seed|s|种子|種子|シード|시드)[-_=]?([0-9]{1,18})(?=$|[-_./])")
 
 CLEANRL_END = re.compile(r"__(?:seed_?)?(?P<seed>[0-9]{1,18})__[0-9]{9,11}(?=$|/)")  # of ENV__EXP__SEED__TIME
+LOG_END = re.compile(r"(?i)(?<=[-_.=\w])\.(?:csv|tsv|jsonl|ndjson|json|txt|log|db|zip|npz)$")  # of a run that is one file
 
 
 def state_of(run: History, now: float | None = None) -> str:
@@ -189,16 +190,18 @@ def seedless(name: str) -> str:
 
     >>> seedless("bonus-s3"), seedless("ant_seed12/tb"), seedless("plain"), seedless("Ant-v4__sac__3__1690000000")
     ('bonus', 'ant/tb', 'plain', 'Ant-v4__sac')
-    >>> seedless("倒立摆_种子3")
-    '倒立摆'
+    >>> seedless("倒立摆_种子3"), seedless("logs/ppo_s3.csv"), seedless("logs/ppo.csv")
+    ('倒立摆', 'logs/ppo', 'logs/ppo.csv')
     """
-    return re.sub(r"[-_.=]+(?=$|/)", "", SEED_IN_NAME.sub("", CLEANRL_END.sub("", name))) or name
+    without = SEED_IN_NAME.sub("", CLEANRL_END.sub("", name))
+    return re.sub(r"[-_.=]+(?=$|/)", "", LOG_END.sub("", without) if without != name else name) or name
 
 
 def seed_of(run: History, name: str = "") -> Any:
-    """The run's seed as recorded, else the one in its name."""
+    """The run's seed as recorded, else the one in its name: where it was found, then what its tool shows."""
     recorded = run.meta.get("seed", run.config.get("seed"))
     if recorded is None and run.source != "relab":
-        numbers = CLEANRL_END.findall(name) or SEED_IN_NAME.findall(name)
-        return int(numbers[-1]) if numbers else None
+        names = (name, str(run.meta.get("name") or ""))
+        numbers = [number for each in names for number in CLEANRL_END.findall(each)[-1:] or SEED_IN_NAME.findall(each)[-1:]]
+        return int(numbers[0]) if numbers else None
     return recorded
