@@ -16,6 +16,7 @@ import numpy as np
 
 from relab.base import processes, writers
 from relab.base.places import GROWING_S, STALE_S, run_state, true_status
+from relab.base.text import in_a_line
 from relab.config.views import flatten, meaning_hash
 from relab.record.history import History
 
@@ -28,8 +29,8 @@ SLOWEST_S = 900.0  # no silence is waited for any longer
 NAMED = "named "  # how the key of a group begins that its runs' names make
 SEED_IN_NAME = re.compile(r"(?i)(?:^|(?<=[-_./=]))(?:seed|s|种子|種子|シード|시드)[-_=]?([0-9]{1,18})(?=$|[-_./])")
 
-CLEANRL_END = re.compile(r"__(?:seed_?)?(?P<seed>[0-9]{1,18})__[0-9]{9,11}(?=$|/)")  # of ENV__EXP__SEED__TIME
-LOG_END = re.compile(r"(?i)(?<=[-_.=\w])\.(?:csv|tsv|jsonl|ndjson|json|txt|log|db|zip|npz)$")  # of a run that is one file
+CLEANRL_END = re.compile(r"__(?:seed_?)?(?P<seed>[0-9]{1,18})__[0-9]{9,11}(?=$|/|\.[a-z]+$)")  # of ENV__EXP__SEED__TIME
+LOG_END = re.compile(r"(?i)(?<=[-_.=\w])\.(?:csv|tsv|jsonl|ndjson|json|txt|log|npz)$")  # of a run of one file
 
 
 def state_of(run: History, now: float | None = None) -> str:
@@ -197,11 +198,20 @@ def seedless(name: str) -> str:
     return re.sub(r"[-_.=]+(?=$|/)", "", LOG_END.sub("", without) if without != name else name) or name
 
 
+def experiment_name(history: History) -> str:
+    """What a setting says that the run is a try of: no choice of the experiment, but a name that somebody gave."""
+    places = history.meta.get("places")
+    name = places.get("exp_name") if isinstance(places, dict) else None
+    return in_a_line(name) if isinstance(name, str) else ""
+
+
 def seed_of(run: History, name: str = "") -> Any:
     """The run's seed as recorded, else the one in its name: where it was found, then what its tool shows."""
     recorded = run.meta.get("seed", run.config.get("seed"))
     if recorded is None and run.source != "relab":
         names = (name, str(run.meta.get("name") or ""))
-        numbers = [number for each in names for number in CLEANRL_END.findall(each)[-1:] or SEED_IN_NAME.findall(each)[-1:]]
+        numbers = [
+            number for each in names for number in CLEANRL_END.findall(each)[-1:] or SEED_IN_NAME.findall(each)[-1:]
+        ]
         return int(numbers[0]) if numbers else None
     return recorded

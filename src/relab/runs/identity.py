@@ -16,8 +16,8 @@ import numpy as np
 
 from relab.formats.read import logged_settings
 from relab.record.history import History
-from relab.record.state import NAMED, group_key, seed_of, seedless
-from relab.runs.naming import display_name, experiment_name
+from relab.record.state import LOG_END, NAMED, experiment_name, group_key, seed_of, seedless
+from relab.runs.naming import display_name
 
 ROUNDING = 1e-5  # of a value, and of 1: some logs keep half the digits
 OUTCOME = re.compile(r"return|reward|success|survival|score")
@@ -112,7 +112,7 @@ def stem(name: str, counters: bool = False) -> str:
     >>> stem("sac_x1000_s0"), stem("CartPole-v1__ppo__1__1700000000"), stem("scale_10", counters=True)
     ('sac_x1000', 'CartPole-v1__ppo', 'scale_10')
     """
-    plain = STAMP.sub("", seedless(name))
+    plain = STAMP.sub("", seedless(LOG_END.sub("", name)))
     plain = plain if counters else COUNTER.sub("", re.sub(r"[-_.=/]+$", "", plain))
     return re.sub(r"[-_.=]+(?=$|/)", "", plain).strip("/")
 

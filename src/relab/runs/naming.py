@@ -14,9 +14,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from relab.base.text import in_a_line
 from relab.config.views import MISSING, canonical, flatten
 from relab.record.history import History
-from relab.record.state import SEED_IN_NAME, seedless
+from relab.record.state import SEED_IN_NAME, experiment_name, seedless
 
 HOUSEKEEPING = ("total_steps", "eval.", "save.", "device", "threads", "env.")
 # What tools write down that is no choice of the experiment: where, when, under which id.
@@ -55,13 +56,6 @@ def display_name(history: History, name: str) -> str:
     """What the run's own tool shows: W&B's display name; else the name it was found by."""
     own = history.meta.get("name") if history.source != "relab" else None
     return in_a_line(own) if isinstance(own, str) and own.strip() else name
-
-
-def experiment_name(history: History) -> str:
-    """What a setting says that the run is a try of: no choice of the experiment, but a name that somebody gave."""
-    places = history.meta.get("places")
-    name = places.get("exp_name") if isinstance(places, dict) else None
-    return in_a_line(name) if isinstance(name, str) else ""
 
 
 def labels(groups: Sequence[Nameable]) -> list[str]:
@@ -188,15 +182,6 @@ def telling_part(text: str, others: Sequence[str]) -> str:
     begin = max(same - BEFORE, 0) if same < len(text) or any(other != text for other in others) else 0
     part = text[begin : begin + LONGEST_VALUE - 2]
     return f"{'…' if begin else ''}{part}{'…' if begin + len(part) < len(text) else ''}"
-
-
-def in_a_line(text: str) -> str:
-    """Line breaks and runs of blanks as one blank: a name stands in tables and heads.
-
-    >>> in_a_line("one\\n  two ")
-    'one two'
-    """
-    return " ".join(text.split())
 
 
 def _different(texts: list[str], groups: Sequence[Nameable]) -> list[str]:

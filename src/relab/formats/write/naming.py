@@ -14,6 +14,7 @@ from relab.base.documents import Settings
 from relab.config.views import flatten
 from relab.formats.read.source import FOREIGN
 from relab.record.history import Column, History
+from relab.record.state import experiment_name
 
 LONGEST = 100  # bytes of a folder's name
 NAMES = ("relab", "original")
@@ -74,7 +75,8 @@ def named(history: History, names: str) -> list[Named]:
 def settings_of(history: History, names: str) -> Settings:
     """The config as flat keys: relab's dotted ones, or the tool's own."""
     theirs = {ours: key for key, ours in history.keys.items()} if names == "original" else {}
-    flat = flatten(history.config)
+    title = experiment_name(history)
+    flat = flatten(history.config) | ({"exp_name": title} if title else {})
     renamed = {theirs.get(key, key.removeprefix("foreign.")): value for key, value in flat.items()}
     return renamed if len(renamed) == len(flat) else flat
 
