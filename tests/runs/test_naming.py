@@ -13,6 +13,8 @@ from relab.config.views import canonical
 from relab.formats.write.convert import convert
 from relab.record.history import History
 from relab.record.state import seed_of
+from relab.runs import seeds
+from relab.runs.index import Index
 from relab.runs.naming import Nameable, differing, labels
 from report.made import write_run
 
@@ -162,3 +164,18 @@ def test_a_display_name_tells_runs_apart_whose_folders_are_ids(tmp_path, to):
 def test_the_seed_of_a_display_name_is_a_seed():
     run = History(Path("/nowhere"), meta={"name": "ppo_s3"}, source="wandb")
     assert seed_of(run, "offline-run-20260101_120000-abcdefgh") == 3
+
+
+def test_the_dashboard_has_the_same_groups_under_the_same_names(tmp_path):
+    """It took 0.001 and "1e-3" for two configs, and named settings in the order of its index."""
+    logs, every = tmp_path / "logs", [({"lr": 1e-3}, {"lr": "1e-3"}), ({"lr": 1e-4}, {"lr": 1e-4})]
+    for i, both in enumerate(every):
+        for gamma in (0.9, 0.99):
+            for seed, settings in enumerate(both):
+                written(logs / f"r{i}{gamma}{seed}y", seed, 50.0 * i, **settings, gamma=gamma)
+    index = Index(logs)
+    index.refresh()
+    shown = {(group.label, len(group.runs)) for group in seeds.whole(index)}
+    index.close()
+    assert shown == {(group.label, len(group.runs)) for group in relab.load(logs).groups}
+    assert ("lr=0.001, gamma=0.9", 2) in shown

@@ -117,14 +117,19 @@ def stem(name: str, counters: bool = False) -> str:
     return re.sub(r"[-_.=]+(?=$|/)", "", plain).strip("/")
 
 
+def stems_of(names: Sequence[str], counters: bool = False) -> list[str]:
+    """The stems of names; where each run has its own number (r00, r01), without it."""
+    stems = [stem(name, counters) for name in names]
+    each_its_own = not counters and len(set(stems)) == len(stems)
+    return [LAST_DIGITS.sub("", text) for text in stems] if each_its_own else stems
+
+
 def _stems(runs: Sequence[Named]) -> list[str] | None:
     """What tells runs of the same settings apart; None where nothing has to, or nothing does."""
     if len(runs) < 2:
         return None
     for counters in (False, True):
-        stems = [stem(run.name, counters) for run in runs]
-        if not counters and len(set(stems)) == len(stems):
-            stems = [LAST_DIGITS.sub("", each) for each in stems]  # r00, r01: each run has its number
+        stems = stems_of([run.name for run in runs], counters)
         if len(set(stems)) < 2 or not all(stems) or all(made_up(run.name) for run in runs):
             continue
         seeds = {repr(run.seed) for run in runs}

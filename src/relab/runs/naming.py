@@ -16,6 +16,7 @@ from typing import Any
 
 from relab.base.text import in_a_line
 from relab.config.views import MISSING, canonical, flatten
+from relab.logger import KEYS
 from relab.record.history import History
 from relab.record.state import SEED_IN_NAME, experiment_name, seedless
 
@@ -28,6 +29,7 @@ INCIDENTAL = re.compile(
 MADE = re.compile(r"_[0-9a-f]{8}$")  # a name that a sweep made from the settings: with its hash, for no reader
 COUNTER = re.compile(r"[-_.]+\d{1,3}$")  # at the end of a name: the how-manieth
 NO_NAME = re.compile(r"(?i)(^|/)(run|trial|try|rep|job|exp|experiment)s?$")  # run_1, run_2: what is counted, no name
+USUAL = tuple(dict.fromkeys(KEYS.values()))
 COMPARED = 40  # configs that are held against each other, pair by pair
 LONGEST_VALUE, BEFORE = 40, 12  # characters of a setting in a name, and how many of them before it is unlike others
 MOST = 3  # settings in a name; where more are needed to tell groups apart, their runs' names are shorter
@@ -254,7 +256,12 @@ def differing(configs: Sequence[Mapping[str, Any]]) -> list[str]:
     near = _nearest([[values[k][i] for k in unlike if not any(quiet[k])] for i in range(len(configs))])
     alone = {k: not any(len({values[k][i] for i in pair}) > 1 for pair in near) for k in unlike}
     return sorted(unlike, key=lambda k: (*quiet[k], alone[k], not k.endswith("name"),
-                                         any(k not in config for config in configs)))  # fmt: skip
+                                         any(k not in config for config in configs), *_usual_place(k)))  # fmt: skip
+
+
+def _usual_place(key: str) -> tuple[int, str]:
+    """lr before gamma, and what relab does not know by its letters: stores keep settings in orders of their own."""
+    return (USUAL.index(key), "") if key in USUAL else (len(USUAL), key)
 
 
 def _nearest(rows: Sequence[Sequence[str]]) -> list[tuple[int, int]]:
