@@ -432,7 +432,7 @@ algo.ent_coef      | ent_coef entropy_coef entropy_coeff entropy_coefficient exp
 algo.value_coef    | vf_coef value_coef vf_loss_coeff value_loss_coef value_loss_coeff
 algo.max_grad_norm | max_grad_norm
 algo.epochs        | n_epochs update_epochs num_epochs num_sgd_iter ppo_epochs num_learning_epochs
-algo.minibatches   | num_minibatches n_minibatches num_mini_batch num_mini_batches num_batches_per_epoch
+algo.minibatches   | num_minibatches n_minibatches num_mini_batch num_mini_batches num_batches_per_epoch minibatches
 algo.envs          | num_envs n_envs num_processes
 algo.steps         | num_steps n_steps rollout_length num_steps_per_env rollout
 algo.target_kl     | target_kl
@@ -457,17 +457,18 @@ def _table(text: str) -> Dict[str, str]:
 
 
 KEYS = _table(SETTINGS)
+OWN_KEYS = set(KEYS.values())
 
 
 def known_settings(keys: Iterable[str]) -> Dict[str, str]:
-    """A program's key -> relab's, where no other key of the same program means the same.
+    """A program's key -> relab's, where no other key of the same program means the same; relab's own is itself.
 
-    >>> known_settings(["ppo.learning_rate", "hidden", "actor.gamma", "critic.gamma"])
-    {'ppo.learning_rate': 'algo.lr'}
+    >>> known_settings(["ppo.learning_rate", "hidden", "actor.gamma", "critic.gamma", "algo.steps", "steps"])
+    {'ppo.learning_rate': 'algo.lr', 'algo.steps': 'algo.steps'}
     """
     meant: Dict[str, List[str]] = {}
     for key in keys:
-        ours = KEYS.get(key.lower()) or KEYS.get(key.rpartition(".")[2].lower())
+        ours = key if key in OWN_KEYS else KEYS.get(key.lower()) or KEYS.get(key.rpartition(".")[2].lower())
         if ours:
             meant.setdefault(ours, []).append(key)
     return {_shortest(same): ours for ours, same in meant.items() if _shortest(same)}

@@ -60,6 +60,12 @@ def test_it_says_what_would_be_done_and_leaves_everything_as_it_was(line, says, 
     assert files(here) == before
 
 
+def test_the_runs_that_would_be_converted_stand_in_a_line_each(here, capsys):
+    shutil.copytree(here / "runs" / "one", here / "runs" / "two")
+    assert main(["convert", "runs", "--to", "csv", "--out", "tables", "--dry-run"]) == 0
+    assert capsys.readouterr().out.splitlines()[:2] == ["one (relab)", "two (relab)"]
+
+
 def test_a_run_that_was_cut_short_says_from_where_it_would_go_on(here, capsys):
     meta = here / "runs" / "one" / "meta.json"
     meta.write_text(json.dumps(json.loads(meta.read_text()) | {"status": "interrupted"}))

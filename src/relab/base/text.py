@@ -160,3 +160,12 @@ def size(count: float) -> str:
         if count >= length:
             return f"{count / length:.3g} {unit}" if count < 1000 * length else f"{count / length:,.0f} {unit}"
     return f"{int(count)} B"
+
+
+def in_a_line(text: str) -> str:
+    """Line breaks and runs of blanks as one blank: a name stands in tables and heads.
+
+    >>> in_a_line("one\\n  two ")
+    'one two'
+    """
+    return " ".join(text.split())

@@ -68,7 +68,7 @@ def main(words: Sequence[str]) -> int:
         from relab.formats.read.find import load_all
 
         runs = load_all(path, args.hints.of(path)).runs
-        print(clean("\n".join(f"{run.name} ({run.source.format})" for run in runs)))
+        print("\n".join(clean(f"{run.name} ({run.source.format})") for run in runs))
         print(f"{plural(len(runs), 'run')} would be written to {args.out} as {args.to}; nothing was")
         return 0
     with Progress("converting run") as tell:

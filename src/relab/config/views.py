@@ -6,6 +6,7 @@ import dataclasses
 import hashlib
 import json
 import math
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -53,10 +54,27 @@ def derived(config: Any, prefix: str = "") -> Settings:
 
 def config_hash(config: Any, without: Sequence[str] = ("seed",)) -> str:
     """12 hex digits of the canonical JSON of a config; runs that differ in `without` only (the seed) share it."""
+    flat = {k: v for k, v in _hashed(config, without).items() if v is not None or k not in LATER}
+    return _digest(_canonical(flat))
+
+
+def meaning_hash(config: Any) -> str:
+    """The same of what the settings mean, whoever wrote them: of two configs in which `differing` sees no difference.
+
+    >>> meaning_hash({"lr": 1e-3, "kl": None}) == meaning_hash({"lr": "1e-3", "seed": 2})
+    True
+    """
+    flat = {k: canonical(v) for k, v in _hashed(config, ("seed",)).items()}
+    return _digest({k: text for k, text in flat.items() if text != canonical(MISSING)})
+
+
+def _hashed(config: Any, without: Sequence[str]) -> Settings:
     gone = (*without, *BESIDE)
-    flat = {k: v for k, v in flatten(config).items() if not any(k == w or k.startswith(w + ".") for w in gone)}
-    flat = {k: v for k, v in flat.items() if v is not None or k not in LATER}
-    text = json.dumps(_canonical(flat), sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+    return {k: v for k, v in flatten(config).items() if not any(k == w or k.startswith(w + ".") for w in gone)}
+
+
+def _digest(values: Any) -> str:
+    text = json.dumps(values, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
     return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
@@ -111,13 +129,13 @@ def _folded(flat: Settings, section: str) -> Settings:
 def canonical(value: Any) -> str:
     """Equal for values that mean the same, whoever wrote them: 1 and 1.0, 0.0003 and "3e-4", [64, 64] and (64, 64).
 
-    >>> canonical(1) == canonical(1.0) == canonical("1"), canonical([64]) == canonical((64,)), canonical(True)
+    >>> canonical(1) == canonical(1.0) == canonical("1"), canonical([64]) == canonical("(64,)"), canonical(True)
     (True, True, 'True')
     """
+    if isinstance(value, str) and len(value) < 40:
+        value = _as_typed(value)
     if value is None:  # null is missing: a run from before there was such a setting
         value = MISSING
-    if isinstance(value, str):
-        value = scalar(value) if len(value) < 40 else value
     if is_number(value):
         try:
             return f"{float(value):.12g}"
@@ -125,7 +143,21 @@ def canonical(value: Any) -> str:
             return str(value)
     if isinstance(value, (list, tuple)):
         return f"[{', '.join(map(canonical, value))}]"
+    if isinstance(value, Mapping):
+        return f"{{{', '.join(f'{key}: {canonical(value[key])}' for key in sorted(value, key=str))}}}"
     return repr(value)
+
+
+def _as_typed(text: str) -> Any:
+    """What a text stands for in logs that keep all settings as text: a number, true, null, a flat list.
+
+    >>> _as_typed("None"), _as_typed("(64, 'x')"), _as_typed("[[1], 2]")
+    (None, ['64', 'x'], '[[1], 2]')
+    """
+    ends, inside = text[:1] + text[-1:], text[1:-1]
+    if ends in ("[]", "()") and not re.search(r"[][(){}]", inside):
+        return [part.strip().strip("'\"") for part in inside.split(",") if part.strip()]
+    return None if text == "None" else scalar(text)
 
 
 def change_size(key: str, a: Any, b: Any) -> float:

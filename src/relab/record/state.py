@@ -17,7 +17,8 @@ import numpy as np
 from relab.base import processes, writers
 from relab.base.documents import Document
 from relab.base.places import GROWING_S, STALE_S, run_state, true_status
-from relab.config.views import config_hash, flatten
+from relab.base.text import in_a_line
+from relab.config.views import flatten, meaning_hash
 from relab.record.history import History
 
 LATE_S = 30.0  # a row may be written so long after the time that it holds
@@ -30,7 +31,8 @@ NAMED = "named "  # how the key of a group begins that its runs' names make
 SEED_IN_NAME = re.compile(r"(?i)(?:^|(?<=[-_./=]))(?:seed|s|种子|種子|シード|시드)[-_=]?([0-9]{1,18})(?=$|[-_./])")
 
 DIVERGED = re.compile(r"(parameters|the policy's actions) are not finite")
-CLEANRL_END = re.compile(r"__(?:seed_?)?(?P<seed>[0-9]{1,18})__[0-9]{9,11}(?=$|/)")  # of ENV__EXP__SEED__TIME
+CLEANRL_END = re.compile(r"__(?:seed_?)?(?P<seed>[0-9]{1,18})__[0-9]{9,11}(?=$|/|\.[a-z]+$)")  # of ENV__EXP__SEED__TIME
+LOG_END = re.compile(r"(?i)(?<=[-_.=\w])\.(?:csv|tsv|jsonl|ndjson|json|txt|log|npz)$")  # of a run of one file
 
 
 def state_of(run: History, now: float | None = None) -> str:
@@ -180,7 +182,7 @@ def group_key(run: History, name: str) -> str:
     recorded = run.meta.get("config_hash")
     if isinstance(recorded, str) and recorded:
         return recorded
-    return config_hash(run.config) if run.config else name_key(name, run.folder)
+    return meaning_hash(run.config) if run.config else name_key(name, run.folder)
 
 
 def name_key(name: str, folder: Path) -> str:
@@ -198,16 +200,27 @@ def seedless(name: str) -> str:
 
     >>> seedless("bonus-s3"), seedless("ant_seed12/tb"), seedless("plain"), seedless("Ant-v4__sac__3__1690000000")
     ('bonus', 'ant/tb', 'plain', 'Ant-v4__sac')
-    >>> seedless("倒立摆_种子3")
-    '倒立摆'
+    >>> seedless("倒立摆_种子3"), seedless("logs/ppo_s3.csv"), seedless("logs/ppo.csv")
+    ('倒立摆', 'logs/ppo', 'logs/ppo.csv')
     """
-    return re.sub(r"[-_.=]+(?=$|/)", "", SEED_IN_NAME.sub("", CLEANRL_END.sub("", name))) or name
+    without = SEED_IN_NAME.sub("", CLEANRL_END.sub("", name))
+    return re.sub(r"[-_.=]+(?=$|/)", "", LOG_END.sub("", without) if without != name else name) or name
+
+
+def experiment_name(history: History) -> str:
+    """What a setting says that the run is a try of: no choice of the experiment, but a name that somebody gave."""
+    places = history.meta.get("places")
+    name = places.get("exp_name") if isinstance(places, dict) else None
+    return in_a_line(name) if isinstance(name, str) else ""
 
 
 def seed_of(run: History, name: str = "") -> Any:
-    """The run's seed as recorded, else the one in its name."""
+    """The run's seed as recorded, else the one in its name: where it was found, then what its tool shows."""
     recorded = run.meta.get("seed", run.config.get("seed"))
     if recorded is None and run.source != "relab":
-        numbers = CLEANRL_END.findall(name) or SEED_IN_NAME.findall(name)
-        return int(numbers[-1]) if numbers else None
+        names = (name, str(run.meta.get("name") or ""))
+        numbers = [
+            number for each in names for number in CLEANRL_END.findall(each)[-1:] or SEED_IN_NAME.findall(each)[-1:]
+        ]
+        return int(numbers[0]) if numbers else None
     return recorded

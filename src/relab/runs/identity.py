@@ -16,7 +16,8 @@ import numpy as np
 
 from relab.formats.read import logged_settings
 from relab.record.history import History
-from relab.record.state import NAMED, group_key, seed_of, seedless
+from relab.record.state import LOG_END, NAMED, experiment_name, group_key, seed_of, seedless
+from relab.runs.naming import display_name
 
 ROUNDING = 1e-5  # of a value, and of 1: some logs keep half the digits
 OUTCOME = re.compile(r"return|reward|success|survival|score")
@@ -25,6 +26,7 @@ CLOCK = re.compile(r"(^|/)time/|fps|sps|_s$")
 # What tools put into names that says when or the how-manieth, not what: times, dates, ids, and counters at the end.
 STAMP = re.compile(r"(?i)(?:^|(?<=[-_./]))(?:\d{6,}|\d{4}-\d\d-\d\d|\d\d-\d\d-\d\d|(?=[a-z]*\d)[0-9a-f]{7,})(?=$|[-_./T])")
 COUNTER = re.compile(r"[-_.]+\d{1,3}(?=$|/)")
+LAST_DIGITS = re.compile(r"(?<=[^\W\d])\d{1,3}$")
 MADE_UP = re.compile(r"(^|/)(\d{4}-\d\d-\d\d-[a-z]+-[a-z]+(-\d+)?|[a-z]+-[a-z]+-\d+)$")  # by relab, by W&B
 ENDING_ID = re.compile(r"-[0-9a-f]{8}$")
 TRAINED = ("return/mean", "return/mean_100")
@@ -41,7 +43,7 @@ def made_up(name: str) -> bool:
 
 
 class Named(NamedTuple):
-    """A run and the name it was found by."""
+    """A run and the name that its tool shows, else the one it was found by."""
 
     history: History
     name: str
@@ -66,8 +68,8 @@ class Parting(NamedTuple):
 
 def keys(runs: Sequence[tuple[History, str]]) -> list[str]:
     """A key for each run: those that share it are taken for seeds of one config."""
-    named = [Named(*run) for run in runs]
-    result = [group_key(*run) for run in named]
+    named = [Named(history, display_name(history, name)) for history, name in runs]
+    result = [group_key(*run) for run in runs]
     for marks in (_logged, _names):
         for key in dict.fromkeys(result):
             members = [i for i, each in enumerate(result) if each == key]
@@ -84,8 +86,14 @@ def _logged(_: str, runs: Sequence[Named]) -> list[str]:
 
 def _names(key: str, runs: Sequence[Named]) -> list[str]:
     """The names of runs that the same settings and seed do not make the same; none where a name is the key already."""
-    stems = None if key.startswith(NAMED) else _stems(runs)
+    stems = None if key.startswith(NAMED) else _stems(runs) or _titles(runs)
     return [f" named {stem}" for stem in stems or ()]
+
+
+def _titles(runs: Sequence[Named]) -> list[str] | None:
+    """What the runs were said to be tries of (exp_name), where their names tell nothing; None where that does not."""
+    titles = [stem(experiment_name(run.history)) for run in runs]
+    return titles if len(set(titles)) > 1 and all(titles) and _part(runs, titles) else None
 
 
 def same(a: tuple[History, str], b: tuple[History, str]) -> bool:
@@ -104,9 +112,16 @@ def stem(name: str, counters: bool = False) -> str:
     >>> stem("sac_x1000_s0"), stem("CartPole-v1__ppo__1__1700000000"), stem("scale_10", counters=True)
     ('sac_x1000', 'CartPole-v1__ppo', 'scale_10')
     """
-    plain = STAMP.sub("", seedless(name))
+    plain = STAMP.sub("", seedless(LOG_END.sub("", name)))
     plain = plain if counters else COUNTER.sub("", re.sub(r"[-_.=/]+$", "", plain))
     return re.sub(r"[-_.=]+(?=$|/)", "", plain).strip("/")
+
+
+def stems_of(names: Sequence[str], counters: bool = False) -> list[str]:
+    """The stems of names; where each run has its own number (r00, r01), without it."""
+    stems = [stem(name, counters) for name in names]
+    each_its_own = not counters and len(set(stems)) == len(stems)
+    return [LAST_DIGITS.sub("", text) for text in stems] if each_its_own else stems
 
 
 def _stems(runs: Sequence[Named]) -> list[str] | None:
@@ -114,7 +129,7 @@ def _stems(runs: Sequence[Named]) -> list[str] | None:
     if len(runs) < 2:
         return None
     for counters in (False, True):
-        stems = [stem(run.name, counters) for run in runs]
+        stems = stems_of([run.name for run in runs], counters)
         if len(set(stems)) < 2 or not all(stems) or all(made_up(run.name) for run in runs):
             continue
         seeds = {repr(run.seed) for run in runs}

@@ -14,9 +14,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from relab.base.text import in_a_line
 from relab.config.views import MISSING, canonical, flatten
+from relab.logger import KEYS
 from relab.record.history import History
-from relab.record.state import SEED_IN_NAME, seedless
+from relab.record.state import SEED_IN_NAME, experiment_name, seedless
 
 HOUSEKEEPING = ("total_steps", "eval.", "save.", "device", "threads", "env.")
 # What tools write down that is no choice of the experiment: where, when, under which id.
@@ -26,7 +28,10 @@ INCIDENTAL = re.compile(
 )
 MADE = re.compile(r"_[0-9a-f]{8}$")  # a name that a sweep made from the settings: with its hash, for no reader
 COUNTER = re.compile(r"[-_.]+\d{1,3}$")  # at the end of a name: the how-manieth
+NO_NAME = re.compile(r"(?i)(^|/)(run|trial|try|rep|job|exp|experiment)s?$")  # run_1, run_2: what is counted, no name
+USUAL = tuple(dict.fromkeys(KEYS.values()))
 COMPARED = 40  # configs that are held against each other, pair by pair
+LONGEST_VALUE, BEFORE = 40, 12  # characters of a setting in a name, and how many of them before it is unlike others
 MOST = 3  # settings in a name; where more are needed to tell groups apart, their runs' names are shorter
 
 
@@ -43,7 +48,8 @@ def nameable(runs: Sequence[tuple[History, str]]) -> Nameable:
     """From a group's runs, each with its name."""
     first = runs[0][0]
     spec = first.meta.get("spec")
-    flat = flatten(first.config)
+    title = experiment_name(first)
+    flat = flatten(first.config) | ({"exp_name": title} if title else {})
     env = (spec.get("env") if isinstance(spec, dict) else None) or flat.get("env.name") or ""
     return Nameable(flat, tuple(display_name(history, name) for history, name in runs), str(env))
 
@@ -51,7 +57,7 @@ def nameable(runs: Sequence[tuple[History, str]]) -> Nameable:
 def display_name(history: History, name: str) -> str:
     """What the run's own tool shows: W&B's display name; else the name it was found by."""
     own = history.meta.get("name") if history.source != "relab" else None
-    return own if isinstance(own, str) and own.strip() else name
+    return in_a_line(own) if isinstance(own, str) and own.strip() else name
 
 
 def labels(groups: Sequence[Nameable]) -> list[str]:
@@ -85,7 +91,7 @@ def _with_stem(groups: Sequence[Nameable], stems: Sequence[str]) -> dict[int, st
         alike = [i for i, each in enumerate(stems) if each == stem]
         configs = [groups[i].config for i in alike]
         keys = _telling(configs, differing(configs))
-        texts |= {i: f"{stem}, {_said(groups[i].config, keys)}" for i in alike if 0 < len(keys) <= MOST}
+        texts |= {i: f"{stem}, {_said(groups[i].config, keys, configs)}" for i in alike if 0 < len(keys) <= MOST}
     return texts
 
 
@@ -93,7 +99,7 @@ def _stem(group: Nameable, whole: bool) -> str:
     """What the runs are called without their seed, or without what counts them; empty where that is no one name."""
     stems = {seedless(name if whole else name.rpartition("/")[2]).strip("/") for name in group.names}
     if len(stems) > 1 and not any(MADE.search(each) or SEED_IN_NAME.fullmatch(each) for each in stems):  # ok_1, ok_2
-        stems = {COUNTER.sub("", each) for each in stems}
+        stems = {NO_NAME.sub("", COUNTER.sub("", each)) for each in stems}
     stem = stems.pop() if len(stems) == 1 else ""
     return "" if MADE.search(stem) else stem
 
@@ -109,7 +115,7 @@ def _by_settings(groups: Sequence[Nameable]) -> list[str]:
         configs = [group.config for group in members]
         keys = _telling(configs, differing(configs))
         for group in members:
-            said = _said(group.config, keys) if len(keys) <= MOST else ""
+            said = _said(group.config, keys, configs) if len(keys) <= MOST else ""
             folder = "" if group.env or said else folders[id(group)]
             task = folder or (algo_on_env(group) if len(tasks) > 1 or not said else "")
             if said and not (group.env or group.config.get("algo.name")):
@@ -146,13 +152,38 @@ def _telling(configs: Sequence[Mapping[str, Any]], keys: Sequence[str]) -> list[
     return chosen
 
 
-def _said(config: Mapping[str, Any], keys: Sequence[str]) -> str:
-    ends = [key.rpartition(".")[2] for key in keys]
+def _said(config: Mapping[str, Any], keys: Sequence[str], configs: Sequence[Mapping[str, Any]]) -> str:
+    """The settings of one config by which it is told from the others."""
     words = []
-    for key, end in [each for each in zip(keys, ends) if each[0] in config]:  # what a log does not say names nothing
-        name = end if ends.count(end) == 1 else key
-        words.append(shown(config[key]) if end == "name" else f"{name}={shown(config[key])}")
+    for key in [key for key in keys if key in config]:  # what a log does not say names nothing
+        name, text = _key_among(key, keys), shown(config[key])
+        if len(text) > LONGEST_VALUE:
+            text = telling_part(text, [shown(each[key]) for each in configs if key in each])
+        words.append(in_a_line(text if name == "name" else f"{name}={text}"))
     return ", ".join(dict.fromkeys(words))
+
+
+def _key_among(key: str, keys: Sequence[str]) -> str:
+    """As much of the end of a key as tells it from the others.
+
+    >>> _key_among("foreign.actor.lr", ["foreign.actor.lr", "foreign.critic.lr"]), _key_among("algo.lr", ["algo.lr"])
+    ('actor.lr', 'lr')
+    """
+    parts = key.split(".")
+    ends = (".".join(parts[-n:]) for n in range(1, len(parts)))
+    return next((end for end in ends if sum(f".{each}".endswith(f".{end}") for each in keys) == 1), key)
+
+
+def telling_part(text: str, others: Sequence[str]) -> str:
+    """Of a long value the place from which it is unlike the others.
+
+    >>> telling_part(f"{'x + ' * 99}y + z{'.' * 99}", [f"{'x + ' * 99}z"])
+    '…x + x + x + y + z.....................…'
+    """
+    same = len(os.path.commonprefix([text, *(other for other in others if other != text)]))
+    begin = max(same - BEFORE, 0) if same < len(text) or any(other != text for other in others) else 0
+    part = text[begin : begin + LONGEST_VALUE - 2]
+    return f"{'…' if begin else ''}{part}{'…' if begin + len(part) < len(text) else ''}"
 
 
 def _different(texts: list[str], groups: Sequence[Nameable]) -> list[str]:
@@ -225,7 +256,12 @@ def differing(configs: Sequence[Mapping[str, Any]]) -> list[str]:
     near = _nearest([[values[k][i] for k in unlike if not any(quiet[k])] for i in range(len(configs))])
     alone = {k: not any(len({values[k][i] for i in pair}) > 1 for pair in near) for k in unlike}
     return sorted(unlike, key=lambda k: (*quiet[k], alone[k], not k.endswith("name"),
-                                         any(k not in config for config in configs)))  # fmt: skip
+                                         any(k not in config for config in configs), *_usual_place(k)))  # fmt: skip
+
+
+def _usual_place(key: str) -> tuple[int, str]:
+    """lr before gamma, and what relab does not know by its letters: stores keep settings in orders of their own."""
+    return (USUAL.index(key), "") if key in USUAL else (len(USUAL), key)
 
 
 def _nearest(rows: Sequence[Sequence[str]]) -> list[tuple[int, int]]:

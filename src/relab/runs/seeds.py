@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from relab.base.documents import Settings
+from relab.config.views import meaning_hash
 from relab.record.state import name_key
 from relab.runs import identity, naming
 from relab.runs.index import Index
@@ -95,13 +96,13 @@ def _part_of(group: SeedGroup, wanted: set[int], many: int) -> SeedGroup:
 def whole(index: Index) -> list[SeedGroup]:
     """All groups of a folder by the name of their first run, archived ones last; their colours are the report's."""
     settings = dict(index.settings())
-    digests = {number: digest.hex() for number, digest in index.db.execute("SELECT id, digest FROM configs")}
+    meant = {number: meaning_hash(flat) for number, flat in settings.items()}
     every: list[SeedGroup] = []
     for archived in (False, True):
         parts: dict[str, list[ListedRun]] = {}
         for run in select(index, Query(archived=archived, sort="name")).rows:
             known = settings.get(run.config)
-            key = f"config {digests[run.config]}" if known else name_key(run.name, run.folder)
+            key = f"config {meant[run.config]}" if known else name_key(run.name, run.folder)
             parts.setdefault(key, []).append(run)
         some = _grouped(parts, settings)
         places = naming.colour_places([group.label for group in some], [group.env for group in some])
@@ -127,7 +128,7 @@ def _by_name(key: str, runs: Sequence[ListedRun]) -> dict[str, list[ListedRun]]:
     """Runs of one config by the stems of their names, where one seed came to two numbers under two of them."""
     if len({repr(run.seed) for run in runs}) == len(runs):  # no seed came to two numbers
         return {"": list(runs)}
-    stems = [identity.stem(run.name) for run in runs]
+    stems = identity.stems_of([run.name for run in runs])
     telling = all(stems) and not all(identity.made_up(run.name) for run in runs)
     if not key.startswith("config ") or len(set(stems)) < 2 or not telling or not _part(runs, stems):
         return {"": list(runs)}

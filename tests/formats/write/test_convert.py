@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import hashlib
+import json
 import math
 import os
 import shutil
@@ -15,12 +16,14 @@ import pytest
 from relab import cli
 from relab.base.jsonl import RecordError
 from relab.config.base import ConfigError
+from relab.config.views import flatten
 from relab.formats.read import find
 from relab.formats.write import naming, rows
 from relab.formats.write.convert import TARGETS, convert
 from relab.formats.write.mlflow_files import keys_of
 from relab.record.history import Column, History
 from relab.record.state import group_key, seed_of
+from relab.runs.grouping import load
 from where import fixtures, histories
 
 OWN = histories() / "healthy" / "ladder-value"
@@ -157,6 +160,41 @@ def test_names_become_folders():
     assert names[:4] == ["a__b", "A__B-2", "x", "hidden"]
     assert all(len(name) <= 110 and "/" not in name and name[0] not in "._" for name in names)
     assert len({name.lower() for name in names}) == len(names)
+
+
+def test_names_in_other_scripts_stay(tmp_path):
+    """They were left out: two configs came to be called -2 and run."""
+    for level, name in enumerate(("基线", "大网络", "naïve")):
+        for seed in range(2):
+            (tmp_path / "logs").mkdir(exist_ok=True)
+            (tmp_path / "logs" / f"{name}_s{seed}.csv").write_text(f"step,reward\n1,{level}\n2,{seed}\n")
+    for to in ("csv", "tensorboard", "mlflow", "wandb", "relab"):
+        convert(tmp_path / "logs", to, tmp_path / to)
+        assert {group.label for group in load(tmp_path / to)} == {"基线", "大网络", "naïve"}, to
+
+
+@pytest.mark.parametrize("to", ["csv", "tensorboard", "mlflow", "wandb"])
+@pytest.mark.parametrize("style", ["relab", "original"])
+def test_settings_are_known_again(to, style, tmp_path):
+    """algo.steps, algo.epochs, algo.envs and algo.minibatches came back as foreign, and a name beat what was logged."""
+    folder = tmp_path / "logs" / "CartPole-v1__mine__0__1700000000"
+    folder.mkdir(parents=True)
+    (folder / "a.csv").write_text("global_step,reward\n1,2\n2,3\n")
+    said = {
+        "env": "CartPole-v1",
+        "algo": "ppo",
+        "n_steps": 8,
+        "n_epochs": 3,
+        "n_envs": 2,
+        "num_minibatches": 4,
+        "奖励": "x",
+    }
+    (folder / "config.json").write_text(json.dumps(said | {"seed": 0}))
+    (before,) = find.load_all(tmp_path / "logs").runs
+    convert(tmp_path / "logs", to, tmp_path / "out", style)
+    (after,) = find.load_all(tmp_path / "out" / ("wide" if to == "csv" else "")).runs
+    known, again = flatten(before.history.config), flatten(after.history.config)
+    assert {key: again.get(key) for key in known} == known
 
 
 def test_no_file_stands_where_a_folder_must():

@@ -144,7 +144,9 @@ def read(source: Source) -> History:
     logged = read_into(history, list(source.files), source.path)
     flat = settings_files.beside(history, source) | logged
     facts = {**library_facts(history, source.path.resolve().name), **cleanrl.name_parts(source.path.resolve().name)}
-    settings_files.use(history, source, flat, {key: value for key, value in facts.items() if key not in flat})
+    known, names = set(logger.known_settings(flat).values()), logger.known_settings(facts)  # what is logged counts more
+    facts = {key: value for key, value in facts.items() if key not in flat and names.get(key) not in known}
+    settings_files.use(history, source, flat, facts)
     if not history.columns:
         problem(history, source.path, "the event files hold no scalar: a writer was opened, and nothing was logged")
     return history

@@ -13,7 +13,7 @@ from pathlib import Path
 from relab.base.documents import Document
 from relab.config.yaml_io import format_yaml
 from relab.formats.read.find import Loaded
-from relab.formats.write.naming import Clock, named, seconds_of, settings_of
+from relab.formats.write.naming import Clock, cut, named, seconds_of, settings_of
 
 STORE, EXPERIMENT, NAME = "mlruns", "1", "relab"
 STATUS = {"running": 1, "finished": 3, "failed": 4, "interrupted": 5}
@@ -46,8 +46,8 @@ def write(run: Loaded, folder: Path, style: str) -> None:
 def keys_of(names: list[str]) -> dict[str, str]:
     """Key in the store -> name: characters that MLflow takes, no path that leads out, no file where a folder must be.
 
-    >>> keys_of(["a", "a/b", "../x", "µ"])
-    {'a_': 'a', 'a/b': 'a/b', '_/x': '../x', '_': 'µ'}
+    >>> keys_of(["a", "a/b", "../x", "µ", "?"])
+    {'a_': 'a', 'a/b': 'a/b', '_/x': '../x', 'µ': 'µ', '__': '?'}
     """
     names_by_key: dict[str, str] = {}
     folders: set[str] = set()
@@ -63,7 +63,7 @@ def keys_of(names: list[str]) -> dict[str, str]:
 
 
 def _key(name: str) -> str:
-    parts = [re.sub(r"[^\w .:-]", "_", part, flags=re.ASCII)[:LONGEST_PART] for part in name.split("/")]
+    parts = [cut(re.sub(r"[^\w .:-]", "_", part), LONGEST_PART) for part in name.split("/")]
     parts = ["_" if not part.strip(". ") else part for part in parts]
     return "/".join(parts)[:LONGEST_KEY].rstrip("/") or "_"
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import hashlib
 import re
+import unicodedata
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,8 +14,9 @@ from relab.base.documents import Settings
 from relab.config.views import flatten
 from relab.formats.read.source import FOREIGN
 from relab.record.history import Column, History
+from relab.record.state import experiment_name
 
-LONGEST = 100  # characters of a folder's name
+LONGEST = 100  # bytes of a folder's name
 NAMES = ("relab", "original")
 
 
@@ -31,16 +33,27 @@ def folder_name(name: str, taken: set[str]) -> str:
 
     >>> folder_name("exp/ppo s0/../x", set()), folder_name("a/b", {"a__b"})
     ('exp__ppo_s0__.__x', 'a__b-2')
+    >>> folder_name("倒立摆/基线 s0", set())
+    '倒立摆__基线_s0'
     """
-    plain = re.sub(r"[^\w.=+,-]", "_", name.replace("/", "__"), flags=re.ASCII)
+    plain = re.sub(r"[^\w.=+,-]", "_", unicodedata.normalize("NFC", name).replace("/", "__"))
     plain = re.sub(r"\.{2,}", ".", plain).lstrip("._-") or "run"
-    if len(plain) > LONGEST:
-        plain = f"{plain[: LONGEST - 9]}-{hashlib.sha256(name.encode('utf-8', 'replace')).hexdigest()[:8]}"
+    if len(plain.encode()) > LONGEST:
+        plain = f"{cut(plain, LONGEST - 9)}-{hashlib.sha256(name.encode('utf-8', 'replace')).hexdigest()[:8]}"
     free_name, number = plain, 2
     while free_name.lower() in taken:  # some disks do not tell A from a
         free_name, number = f"{plain}-{number}", number + 1
     taken.add(free_name.lower())
     return free_name
+
+
+def cut(text: str, longest: int) -> str:
+    """As many characters as have room in so many bytes: disks count those.
+
+    >>> cut("abc", 2), cut("倒立摆", 7)
+    ('ab', '倒立')
+    """
+    return text.encode("utf-8", "replace")[:longest].decode("utf-8", "ignore")
 
 
 def named(history: History, names: str) -> list[Named]:
@@ -62,7 +75,8 @@ def named(history: History, names: str) -> list[Named]:
 def settings_of(history: History, names: str) -> Settings:
     """The config as flat keys: relab's dotted ones, or the tool's own."""
     theirs = {ours: key for key, ours in history.keys.items()} if names == "original" else {}
-    flat = flatten(history.config)
+    title = experiment_name(history)
+    flat = flatten(history.config) | ({"exp_name": title} if title else {})
     renamed = {theirs.get(key, key.removeprefix("foreign.")): value for key, value in flat.items()}
     return renamed if len(renamed) == len(flat) else flat
 
