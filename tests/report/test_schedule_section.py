@@ -105,3 +105,12 @@ def test_a_timeline_fits_a_telephone():
     wide, narrow = (drawings.timeline(drawings.Timeline("survival", 2, [], [plan], decisions), w) for w in (760, 380))
     assert max(map(float, re.findall(r'<text x="([\d.]+)"', narrow))) <= 380
     assert wide.count("<text") == narrow.count("<text"), "nothing is left out"
+
+
+def test_few_evaluations_have_no_trend() -> None:
+    """Three of them gave an interval wider than all that a share can be."""
+    history = made()
+    history.probes[:] = [evaluation(k, "ne", [0, 0]) for k in (2, 4, 6)]
+    part = schedule.schedule(a_run("school", history))
+    assert part is not None
+    assert "early_death_100: 0.200 at first, 0.600 at last (3 evaluations, too few for a trend)" in part.lines

@@ -22,6 +22,7 @@ from relab.runs.grouping import load
 from relab.train import fresh, rollout, session, steering
 from relab.train.envs.base import Worlds
 from relab.train.envs.herd import Herd as HerdEnv
+from relab.train.screen import Silent
 from small_runs import fingerprint, resolve, run
 from where import TESTS
 
@@ -53,6 +54,18 @@ def fish(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("fish")
     assert run(folder / "run", **FISH, schedule=school(folder)).why == "schedule.total = 10 iterations reached"
     return folder / "run"
+
+
+def test_the_time_that_is_left_is_that_of_the_schedule(tmp_path: Path):
+    """It ends the run before its steps do; the screen foretold the time of all steps."""
+    left: list[float] = []
+
+    class Screen(Silent):
+        def iteration(self, row: Any) -> None:
+            left.append(row["eta_s"])
+
+    run(tmp_path / "run", Screen(), **FISH, schedule=json.dumps({"total": 3, "curriculum": "6:3"}))
+    assert (len(left), left[-1]) == (3, 0)
 
 
 def rows(folder: Path, name: str) -> list[dict[str, Any]]:

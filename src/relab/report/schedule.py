@@ -25,6 +25,7 @@ from relab.schedules.command import parse_command
 Rows = list[Document]
 MOST = 12  # rows of a table of bins or seeds
 BINS = 25
+LEAST = 5  # evaluations of a trend
 
 
 def schedule(run: Run) -> Section | None:
@@ -96,7 +97,10 @@ def _changes(rows: Rows) -> list[str]:
     names = dict.fromkeys(n for row in rows for n in row["values"] if n.startswith(("avg_final", "early_death_")))
     for name in list(names)[:2]:
         trend = change.trend(rows, name)
-        if trend is not None:
+        if trend is not None and trend.n < LEAST:
+            lines.append(f"{name}: {trend.first:.3f} at first, {trend.last:.3f} at last ({trend.n} evaluations, too few"
+                         " for a trend)")  # fmt: skip
+        elif trend is not None:
             ends = f"[{trend.low:+.3f}, {trend.high:+.3f}], p = {trend.p:.2g} ({trend.n} evaluations)"
             lines.append(f"{name}: {trend.first:.3f} at first, {trend.last:.3f} at last; {trend.per_ten:+.3f} in ten"
                          f" iterations {ends}")  # fmt: skip
