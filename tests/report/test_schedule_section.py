@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +54,8 @@ def test_clusters_and_worst_episodes_have_stage_and_type() -> None:
     assert cluster[-2:] == ["2:seeds_ne 5, 1:seeds_ne 3", "main 5, ne 3"]
     worst = by["Worst episodes"]
     assert worst.head[:3] == ["iteration", "stage", "type"]
+    theirs = tables(replace(made(), source="csv"))["Worst episodes"]
+    assert (worst.head[-1], theirs.head[-1]) == ("play it again", "speed"), "nothing plays theirs again"
     assert {tuple(row[:3]) for row in worst.rows} == {("2", "1:seeds_ne", "ne"), ("4", "2:seeds_ne", "main")}
 
 
