@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -327,12 +328,18 @@ def test_a_film_that_cannot_be_written_does_not_end_the_run(tmp_path: Path, monk
 
 def test_the_concentration_of_first_deaths_is_logged(fish: Path):
     columns = history.load(fish).columns
+    aimed, top = [], []
     for row in rows(fish, "probes"):
-        hit = [e["step_one"] for e in row["episodes"]]
-        assert ("step_one_top_share" in row["values"]) == bool(sum(hit))
-    known = columns["multi/step_one_top_share"].values
-    assert ((known > 0) & (known <= 1)).all()
-    assert (columns["multi/step_one_sector_share"].values <= known.max()).all()
+        hit = [(e["step_one"], e["heading"], e["speed"]) for e in row["episodes"]]
+        assert ("step_one_top_share" in row["values"]) == bool(sum(n for n, _, _ in hit))
+        if total := sum(n for n, _, _ in hit):
+            aimed.append(sum(n for n, at, v in hit if 22.5 <= at < 67.5 and v >= 1.8) / total)
+            bins = Counter[tuple[float, float]]()
+            for n, at, v in hit:
+                bins[at % 360 // 30, v // 0.4] += n
+            top.append(max(bins.values()) / total)
+    assert columns["multi/step_one_sector_share"].values.tolist() == pytest.approx(aimed)
+    assert columns["multi/step_one_top_share"].values.tolist() == pytest.approx(top)
 
 
 def test_training_tells_when_schools_lose_their_first_fish(fish: Path):
