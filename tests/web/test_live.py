@@ -18,10 +18,10 @@ import made_up
 from relab.base.jsonl import encode
 from relab.report import words
 from relab.web import live as streams
+from relab.web.announced import Announced
 from relab.web.examining import examined
 from relab.web.live import Live
 from relab.web.pages import api
-from relab.web.told import Told
 from relab.web.watching import Health, sources
 from relab.web.webhook import Webhook
 from web.conftest import Served
@@ -124,10 +124,18 @@ def test_what_fires_in_a_folder_that_was_empty_is_news(tmp_path: Path, shelf_of:
 
 def test_a_finding_that_comes_and_goes_is_told_once_until_it_is_worse() -> None:
     """Else a rule on the brink rings the bell at every other examination."""
-    told, course = Told(), ["info", "info", "warning", "info", "warning", "error", "error"]
-    assert [told.is_news("a", "diverged", each) for each in course] == [True, False, True, False, False, True, False]
-    assert told.is_news("b", "diverged", "info")
-    assert told.is_news("a", "plateau", None)
+    announced, course = Announced(), ["info", "info", "warning", "info", "warning", "error", "error"]
+    assert [announced.is_news("a", "diverged", each) for each in course] == [
+        True,
+        False,
+        True,
+        False,
+        False,
+        True,
+        False,
+    ]
+    assert announced.is_news("b", "diverged", "info")
+    assert announced.is_news("a", "plateau", None)
 
 
 def test_a_failed_examination_is_said_and_keeps_the_last(served: Served) -> None:

@@ -284,20 +284,20 @@ class Search:
                            self.by_hand())  # fmt: skip
         fitted = [view for view in self.views if view.verdict.fit is not None]
         if fitted and len(fitted) == len(self.views):
-            return self.told_critic(fitted[0])
+            return self.use_of_critic(fitted[0])
         if all(view.verdict.kind == "model" for view in self.views):
-            return self.told_model(self.views[0])
+            return self.use_of_model(self.views[0])
         if solved_:
-            return Nothing(self.told_solved(solved_), self.passed_over)
+            return Nothing(self.solved_text(solved_), self.passed_over)
         if self.passed_over:
             return Nothing(f"what the findings call for cannot be proposed: {self.passed_over[0]}", self.passed_over,
                            self.by_hand())  # fmt: skip
         cut = [view for view in self.views if view.unfinished and view.planned]
         if cut and all(finding.about == "evidence" for finding in self.report.main):
-            return Nothing(f"{told_cut(cut[0])}: what it would end at is not known, so run it to its end first")
+            return Nothing(f"{cut_text(cut[0])}: what it would end at is not known, so run it to its end first")
         unstable = [view for view in self.views if view.verdict.kind == "unstable"]
         if unstable and not self.reasons(unstable[0]):
-            return Nothing(told_unstable(unstable[0], self.others(unstable[0])), self.passed_over)
+            return Nothing(unstable_text(unstable[0], self.others(unstable[0])), self.passed_over)
         if self.report.main:
             slugs = ", ".join(dict.fromkeys(f.slug for f in self.report.main))
             return Nothing(
@@ -305,7 +305,7 @@ class Search:
             )
         if self.uneven:
             return Nothing(self.uneven[0], self.uneven[1:])
-        return Nothing(self.told_trend())
+        return Nothing(self.trend_text())
 
     def reasons(self, view: View) -> list[Finding]:
         """What says why a run learned as it did."""
@@ -328,7 +328,7 @@ class Search:
             return f"{names} may mend {finding.slug}, but no run here and no preset says to which value"
         return "no setting is known to mend what was found"
 
-    def told_trend(self) -> str:
+    def trend_text(self) -> str:
         """Nothing was found: does a return still rise? Only what is known is said."""
         if rising := self.trends(self.views, RISES):
             (view, rise), *_ = rising
@@ -340,7 +340,7 @@ class Search:
             return "nothing was found; whether the return still rises at the end cannot be told"
         return "nothing was found, and no return still rises at the end"
 
-    def told_solved(self, views: list[View]) -> str:
+    def solved_text(self, views: list[View]) -> str:
         ends = [v.standing() for v in views]
         level = number(min(e.mean for e in ends if e is not None))
         who = views[0].name if len(views) == 1 else f"{len(views)} of {len(self.views)} runs"
@@ -348,7 +348,7 @@ class Search:
         bar = views[0].verdict.yardstick.solved
         if bar is not None and all(not reached_goal(view) for view in views):
             what = f"ended above the level that is called solved ({number(bar)}): {level}"
-        return f"{who} {what}{self.told_errors(views) or self.worth_doing(views)}"
+        return f"{who} {what}{self.errors_text(views) or self.worth_doing(views)}"
 
     def worth_doing(self, views: list[View]) -> str:
         """What a solved config is still worth: seeds up to five, then nothing. Of several configs it is not said."""
@@ -365,7 +365,7 @@ class Search:
             f"more steps are not needed, more seeds are ({there} of {ENOUGH} are there)")  # fmt: skip
         return f"; {few}: {more}"
 
-    def told_critic(self, view: View) -> Nothing:
+    def use_of_critic(self, view: View) -> Nothing:
         """A critic alone: what it is for, if it is of any use."""
         env, fit = view.config.get("env.name"), view.verdict.fit
         use = f"`relab train finetune env={env} critic_from={address(view.history.folder)}` begins with it"
@@ -373,14 +373,14 @@ class Search:
         said = sentence(view.verdict)
         return Nothing(f"{said[:1].lower()}{said[1:]}; {then}", self.passed_over, self.by_hand())
 
-    def told_model(self, view: View) -> Nothing:
+    def use_of_model(self, view: View) -> Nothing:
         """A world model alone: what it is for."""
         here, said = address(view.history.folder), sentence(view.verdict)
         then = f"`relab train mode=behaviour start_from={here} start_parts=model --parent {here}`"
         use = f"{said[:1].lower()}{said[1:]}; {then} learns to act in its dreams"
         return Nothing(use, self.passed_over, self.by_hand())
 
-    def told_errors(self, views: list[View]) -> str:
+    def errors_text(self, views: list[View]) -> str:
         """Numbers that are not legal speak against the level itself."""
         names = {view.name for view in views}
         slugs = dict.fromkeys(f.slug for f in self.report.main if f.severity == "error" and f.run in names)
@@ -411,7 +411,7 @@ def reached_goal(view: View) -> bool:
     return end is not None and ((is_number(goal) and end.mean >= goal) or view.at_ceiling(end.mean))
 
 
-def told_unstable(view: View, others: Sequence[View]) -> str:
+def unstable_text(view: View, others: Sequence[View]) -> str:
     """What it ends at depends on when it ended, and no finding says why."""
     said = sentence(view.verdict)
     more = "evaluate more often near its end, or run" if view.verdict.evaluated else "run"
@@ -420,7 +420,7 @@ def told_unstable(view: View, others: Sequence[View]) -> str:
             " anything is changed")  # fmt: skip
 
 
-def told_cut(view: View) -> str:
+def cut_text(view: View) -> str:
     return f"{view.name} ended at step {view.last_step:,} of {view.planned:,.0f} planned"
 
 

@@ -149,6 +149,8 @@ def decode(line: bytes) -> Any:
 
 # ---- Files
 
+PLAIN, SECRET = 0o666, 0o600  # modes before the umask
+
 
 def check_regular(path: Path) -> None:
     """Opening a pipe would wait for a writer that never comes; a missing file is left to whoever opens it."""
@@ -157,18 +159,24 @@ def check_regular(path: Path) -> None:
 
 
 def write_atomic(
-    path: str | os.PathLike[str], data: bytes, sync: bool = True, rename_later: bool = False, several: bool = False
+    path: str | os.PathLike[str],
+    data: bytes,
+    sync: bool = True,
+    rename_later: bool = False,
+    several: bool = False,
+    mode: int = PLAIN,
 ) -> None:
     """Replace a file as a whole: a reader sees the old or the new content, never a part.
 
     `rename_later`: another write to the same folder follows, and makes this rename durable as well. `several`: other
-    processes, perhaps on other machines, may write the same file at the same time; the last one counts.
+    processes, perhaps on other machines, may write the same file at the same time; the last one counts. `mode`: SECRET
+    for what nobody else may read.
     """
     path = Path(path)
     mine = f".{platform.node()}.{os.getpid()}" if several else ""
     temporary = own(path.parent, f".{path.name}{mine}.tmp")
     with writing(path, len(data)):
-        _prepare(temporary, data, path, sync)
+        _prepare(temporary, data, path, sync, mode)
         os.replace(temporary, path)
         if sync and not rename_later:
             sync_folder(path.parent)
@@ -208,14 +216,17 @@ def write_together(files: Mapping[Path, bytes]) -> None:
         sync_folder(folder)
 
 
-def _prepare(temporary: Path, data: bytes, path: Path, sync: bool) -> None:
+def _prepare(temporary: Path, data: bytes, path: Path, sync: bool, mode: int = PLAIN) -> None:
     """The whole content of a file beside it; what the system refuses is told of the file itself."""
+    check_regular(temporary)
     try:
-        fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | NO_LINK, 0o666)
+        fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | NO_LINK, mode)
     except OSError as error:
         error.filename = str(path)
         raise
     try:
+        if mode == SECRET:  # a file of that name may be there, with another mode
+            os.fchmod(fd, mode)
         _fill(fd, data, temporary, path, sync)
     finally:
         os.close(fd)

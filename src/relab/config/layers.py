@@ -3,8 +3,8 @@
 Layers stack left to right, later ones win: defaults < preset < study < parent < files < command line. Every value
 remembers its layer. A key is a dotted path (`algo.lr`) or any tail of one that is unambiguous (`lr`).
 
->>> found = resolve([Layer("command line", parse_overrides(["env=cartpole", "lr=1e-3"]))])
->>> found.config.algo.lr, found.config.env.name, found.provenance["algo.lr"], found.provenance["algo.clip"]
+>>> resolved = resolve([Layer("command line", parse_overrides(["env=cartpole", "lr=1e-3"]))])
+>>> resolved.config.algo.lr, resolved.config.env.name, resolved.provenance["algo.lr"], resolved.provenance["algo.clip"]
 (0.001, 'cartpole-v1', 'command line', 'defaults')
 """
 

@@ -22,8 +22,8 @@ from relab.record.history import History
 from relab.record.state import state_of, steps_of
 from relab.report import words
 from relab.runs.course import judged_by
+from relab.web.announced import Announced
 from relab.web.charts import event_text
-from relab.web.told import Told
 
 LAST = 5  # evaluations of a run that are told when one comes to watch it
 EXAMINED_S = 5.0  # between two examinations, at least
@@ -50,7 +50,7 @@ class _Known:
     step: int = -1
     evaluated: set[tuple[int, str]] = field(default_factory=set)  # step and mode
     events: int = 0
-    findings: Told = field(default_factory=Told)
+    findings: Announced = field(default_factory=Announced)
     examined: float = -math.inf
     owed: bool = False  # rows came since the last examination
 

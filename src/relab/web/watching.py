@@ -20,10 +20,10 @@ from relab.formats.read.stamps import Stamp, stamp_of
 from relab.runs.listing import ListedRun
 from relab.runs.seeds import SeedGroup
 from relab.web import examining
+from relab.web.announced import Announced
 from relab.web.desk import Desk
 from relab.web.live import Live
 from relab.web.shelf import Shelf
-from relab.web.told import Told
 from relab.web.webhook import Webhook
 
 PERIOD_S = 1.0
@@ -66,7 +66,7 @@ class Watcher:
         self._hurried, self.version = False, 0  # which grows when a run has changed
         self._examining: Future[Any] | None = None
         self._rest_until, self._asked_for = 0.0, -1
-        self._told, self._began = Told(), False
+        self._announced, self._began = Announced(), False
         self._thread = threading.Thread(target=self._watch, name="relab-watch", daemon=True)
 
     def start(self) -> None:
@@ -170,7 +170,9 @@ class Watcher:
         except Exception as error:  # pages without findings are better than none, and say so
             self.health = Health(self.health.document, "failed", blame.reason(error), self.health.version + 1)
             self._asked_for = -1
-        new = [f for f in self.health.findings if self._told.is_news(str(f["where"]), str(f["slug"]), f["severity"])]
+        new = [
+            f for f in self.health.findings if self._announced.is_news(str(f["where"]), str(f["slug"]), f["severity"])
+        ]
         messages = [{key: f[key] for key in ("slug", "severity", "where", "message")} for f in new]
         self.live.say("findings", {"version": self.health.version, "new": [] if first else messages[:20]})
         if self.webhook is not None and not first:

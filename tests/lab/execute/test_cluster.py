@@ -325,6 +325,13 @@ def test_a_folder_that_the_other_end_cannot_write_is_an_error(tmp_path: Path) ->
         run(tmp_path, [job], Machines())
 
 
+def test_what_travels_with_its_environment_is_for_its_user_alone(tmp_path: Path) -> None:
+    desk = Desk(tmp_path).make()
+    desk.put(Order("r.1", ["x"], True, str(tmp_path / "log"), str(tmp_path), env={"TOKEN": "x"}))
+    (file,) = (desk.folder / "work").iterdir()
+    assert file.stat().st_mode & 0o077 == 0
+
+
 def test_a_desk_that_the_other_end_cannot_write_is_told_by_the_engine(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -20,7 +20,7 @@ from pathlib import Path
 from relab.base import processes
 from relab.base.documents import Document
 from relab.base.enclosed import subfolder
-from relab.base.jsonl import RecordError, encode, read_json, write_atomic
+from relab.base.jsonl import SECRET, RecordError, encode, read_json, write_atomic
 
 PARTS = ("work", "asks", "alive", "ends", "sent")
 SILENT_S = 20.0  # after so long without a sign a try is dead: it gives one every second
@@ -106,7 +106,8 @@ class Desk:
         return f"{name}.{self.tries[name]}"
 
     def put(self, order: Order) -> None:
-        write_atomic(self.folder / "work" / f"{order.id}.json", encode(asdict(order)), several=True, sync=False)
+        file = self.folder / "work" / f"{order.id}.json"
+        write_atomic(file, encode(asdict(order)), several=True, sync=False, mode=SECRET)  # `env` may hold a token
 
     def order(self, id_: str) -> Order:
         return Order(**read_json(self.folder / "work", f"{id_}.json"))

@@ -16,7 +16,7 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from relab.base import processes
-from relab.base.jsonl import write_atomic
+from relab.base.jsonl import SECRET, write_atomic
 from relab.lab.execute.cluster import JobState
 from relab.lab.execute.desk import Desk
 from relab.lab.execute.engine_error import EngineError
@@ -49,7 +49,7 @@ class SlurmBorder:
         folder = desk.folder / "scripts"
         folder.mkdir(exist_ok=True)
         path = folder / f"{ids[0]}.sh"
-        write_atomic(path, script(self.where, desk, ids).encode(), several=True)
+        write_atomic(path, script(self.where, desk, ids).encode(), several=True, mode=SECRET)
         but = [f"--exclude={','.join(avoid)}"] if avoid else []
         out = str(folder / f"{ids[0]}.out").replace("%", "%%")  # Slurm puts numbers in the place of %j
         match = JOB.match(call(["sbatch", "--parsable", f"--output={out}", *but, str(path)]))

@@ -13,14 +13,13 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import os
 import secrets
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from relab.base.enclosed import NO_LINK, own
+from relab.base.enclosed import own
 from relab.base.errors import UserError, refusal
-from relab.base.jsonl import RecordError, encode, read_json, sync_folder, write_row
+from relab.base.jsonl import SECRET, RecordError, encode, read_json, write_atomic
 from relab.base.places import state_folder
 
 FOLDER = "loops"
@@ -43,15 +42,7 @@ class Key:
         """Replace its file as a whole. The loop cannot be vouched for where that fails, which is told with a remedy."""
         try:
             place().mkdir(parents=True, exist_ok=True, mode=0o700)
-            temporary = own(place(), f".{self.loop}.tmp")
-            fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | NO_LINK, 0o600)
-            try:
-                write_row(fd, encode(asdict(self)), temporary)
-                os.fsync(fd)
-            finally:
-                os.close(fd)
-            os.replace(temporary, own(place(), f"{self.loop}.json"))
-            sync_folder(place())
+            write_atomic(own(place(), f"{self.loop}.json"), encode(asdict(self)), mode=SECRET)
         except OSError as error:
             raise UserError(f"a loop keeps the key of its journal in {place()}, but {refusal(error)}:"
                             " set XDG_STATE_HOME to a folder of yours") from None  # fmt: skip

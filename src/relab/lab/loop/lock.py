@@ -78,10 +78,10 @@ def files(plan: Loop) -> list[Path]:
     """The files that an evaluation is made of, and the modules beside them that they import."""
     named = programs(plan)
     beside = [path for program in named for path in imported.beside(program)]
-    return list(dict.fromkeys([*named, *beside, *_first_found(plan)]))
+    return list(dict.fromkeys([*named, *beside, *_shadowing(plan)]))
 
 
-def _first_found(plan: Loop) -> list[Path]:
+def _shadowing(plan: Loop) -> list[Path]:
     """What lies where Python looks first and has a standard module's name: imported in the place of it, by modules of
     the standard library too. Relab's own evaluation is started so that nothing is looked for there."""
     if not plan.command:

@@ -74,7 +74,7 @@ def _turns(plan: Loop, past: Sequence[Past]) -> Iterator[list[Axis]]:
 
 def _points(plan: Loop, keys: list[Axis], parent: Settings, past: Sequence[Past], n: int) -> Iterator[Settings]:
     if name_of(plan) == "optuna":
-        yield from _asked(plan, keys, parent, past, n)
+        yield from _by_optuna(plan, keys, parent, past, n)
     method = "random" if plan.sampler == "random" else "sobol"
     # every sampled proposal of these keys goes on in the sequence where the last one stopped
     skip = sum({*one.change} == {each.key for each in keys} for one in past)
@@ -140,7 +140,7 @@ def tried(plan: Loop, change: Mapping[str, FromTo], best: str, past: Sequence[Pa
 # ---- Optuna
 
 
-def _asked(plan: Loop, keys: list[Axis], parent: Settings, past: Sequence[Past], n: int) -> Iterator[Settings]:
+def _by_optuna(plan: Loop, keys: list[Axis], parent: Settings, past: Sequence[Past], n: int) -> Iterator[Settings]:
     """TPE over all allowed keys, those that do not take their turn fixed at the present values."""
     import optuna
 

@@ -50,10 +50,10 @@ def known(state: State, base: str) -> Hashes:
 
 
 def other(folder: Path, name: str, files: Hashes) -> bool:
-    return name in files and _found(folder, name) != files[name]
+    return name in files and _hash_now(folder, name) != files[name]
 
 
-def _found(folder: Path, name: str) -> str:
+def _hash_now(folder: Path, name: str) -> str:
     path = own(folder, name)
     return digest(limits.read_bytes(path, limits.JSON)) if path.is_file() else "missing"
 
@@ -61,7 +61,7 @@ def _found(folder: Path, name: str) -> str:
 def check(folder: Path, files: Hashes) -> None:
     for name in files:
         if other(folder, name, files):
-            raise _tampered(folder, name, files[name], _found(folder, name))
+            raise _tampered(folder, name, files[name], _hash_now(folder, name))
 
 
 def _tampered(folder: Path, name: str, before: str, now: str) -> TamperedError:

@@ -1,4 +1,4 @@
-"""Which findings were told already? Each once, and again only when it has become worse.
+"""Which findings were announced already? Each once, and again only when it has become worse.
 
 A rule whose case is weak comes and goes while a run trains; a bell that rings each time would soon be switched off.
 """
@@ -8,14 +8,14 @@ from __future__ import annotations
 from relab.web.cards import RANK
 
 
-class Told:
-    """The worst severity under which each rule was told, for each run."""
+class Announced:
+    """The worst severity under which each rule was announced, for each run."""
 
     def __init__(self) -> None:
         self._rank: dict[tuple[str, str], int] = {}
 
     def is_news(self, where: str, slug: str, severity: str | None) -> bool:
-        """Whether to tell it; from now on it was."""
+        """Whether to announce it; from now on it was."""
         rank, key = RANK.get(severity or "info", len(RANK)), (where, slug)
         if rank >= self._rank.get(key, len(RANK) + 1):
             return False
