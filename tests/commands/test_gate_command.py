@@ -174,3 +174,14 @@ def test_the_example_is_sound(capsys: pytest.CaptureFixture[str]):
     code, out, _ = said(capsys, "lint", *words)
     assert code == 0
     assert {row["slug"] for row in json.loads(out)["lints"]} == {"sample-size"}
+
+
+def test_a_measured_floor_is_that_of_the_worlds_that_gates_see(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    """6 of the 12 worlds play at a check: 0.0855 of their 96 fish are 8.2 deaths, which a bar of 9 is not under."""
+    plan = {"total": 4, "every": 2, "gates": {"door": {"success": "step_one_count <= 9", "failure": "min_final < 0"}},
+            "multi_eval": {"episodes": 12, "probe_episodes": 6, "agents": 16}}  # fmt: skip
+    (tmp_path / "plan.yaml").write_text(json.dumps(plan))
+    _, out, _ = said(capsys, "lint", "ppo", "env=fish", f"schedule={tmp_path / 'plan.yaml'}", "--json")
+    lint_ = json.loads(out)
+    assert "8.21 of the 96 of a check" in lint_["said"][0]
+    assert "bar-under-floor" not in {row["slug"] for row in lint_["lints"]}

@@ -79,6 +79,18 @@ def test_a_norm_that_stands_still_while_the_parameters_turn_is_not_frozen():
     assert asked("metric-frozen-at-init", run(1e-4, "env_steps")).severity == "info"
 
 
+def test_the_step_to_look_at_is_that_of_the_part_that_stands_still():
+    columns = {"value/w_norm": np.full(50, 4.4), "value/w_step": np.full(50, 1e-4)}
+    config = {"algo": {"name": "tracking_ac", "alpha_w": 0.02, "alpha_pi": 0.06}}
+    found = asked("metric-frozen-at-init", made(columns, config))
+    assert found.suggest == [
+        "compare a step with the norm: `alpha_w` is too small by about the norm over steps times their number."
+    ]
+    assert asked("metric-frozen-at-init", made(columns, {"algo": {"name": "ppo", "lr": 1e-9}})).suggest == [
+        "compare a step with the norm: `lr` is too small by about the norm over steps times their number."
+    ]
+
+
 def test_a_norm_of_gradients_is_no_norm_of_parameters():
     assert isinstance(asked("metric-frozen-at-init", made({"foreign/grad_norm": np.ones(50)})), engine.NotChecked)
 
@@ -137,6 +149,8 @@ def test_a_reward_that_agrees_with_the_return_is_left_alone():
     found = asked("name-is-not-definition", made({"return/mean": x, "foreign/mean_reward": -x, "foreign/score": -x}))
     assert "as score" in found.message
     step = {"return/mean": x, "return/length": np.full(30, 200.0), "foreign/mean_reward": x / 200}
+    judged = {"return/mean": x, "foreign/mean_reward": x * 1.1, "multi/return": 9 * x}  # in worlds of its own
+    assert asked("name-is-not-definition", made(judged)) is None
     assert asked("name-is-not-definition", made(step)) is None
 
 

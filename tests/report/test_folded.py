@@ -129,8 +129,19 @@ def test_stages_split_the_metrics(tmp_path):
         record.append_event("stage", 2000, stage="hard")
     (stages,) = part(sections.build(folder), "Stages").tables
     assert stages.head[:3] == ["stage", "from step", "return/mean"]
-    assert [row[:3] for row in stages.rows] == [["before", "0", "35 (2)"], ["hard", "2,000", "283.3 (3)"]]
+    assert [row[:3] for row in stages.rows] == [["before", "0", "73.33 (3)"], ["hard", "2,000", "350 (2)"]]
     assert part(sections.build(write_run(tmp_path / "plain", UP)), "Stages") is None
+
+
+def test_a_queue_of_starts_does_not_cut_the_stages_of_a_curriculum_short(tmp_path):
+    folder = write_run(tmp_path / "run", UP)
+    with Record.open(folder) as record:
+        for step, plan, stage in ((0, "curriculum", "1:15"), (0, "tail", "1:seeds"), (2000, "tail", "2:mined")):
+            record.append_event("stage", step, schedule=plan, stage=stage, type="ne" if plan == "tail" else None)
+    stages = part(sections.build(folder), "Stages").tables
+    assert [table.caption for table in stages] == ["curriculum", "tail"]
+    assert [row[:3] for row in stages[0].rows] == [["1:15", "0", "184 (5)"]]
+    assert [row[0] for row in stages[1].rows] == ["ne: 1:seeds", "ne: 2:mined"]
 
 
 def test_two_speeds_with_their_names(tmp_path):
@@ -218,6 +229,21 @@ def test_time_of_probes_is_theirs():
     """Not that of starting and compiling."""
     names = ["time/elapsed_s", "time/update_s", "time/probes_s", "time/collect_s", "time/sps", "time/load"]
     assert course.parts_of_time(dict.fromkeys(names)) == ["collect", "update", "probes"]
+
+
+def test_rates_are_no_time_and_parts_of_collecting_are_counted_once(tmp_path):
+    """Updates per second added up to 19 days of a run of a minute."""
+    folder = write_run(tmp_path / "run", UP)
+    seconds = {"collect_s": 4.0, "env_s": 3.0, "act_s": 1.0, "update_s": 2.0}
+    row = {f"time/{name}": value for name, value in seconds.items()}
+    row |= {"time/elapsed_s": 10.0, "time/updates_per_s": 500.0, "time/learned_per_s": 1e5}
+    (folder / "timing.jsonl").write_bytes(encode({"step": 4000, "axis": "agent_steps", **row}))
+    throughput = part(sections.build(folder), "Throughput")
+    assert [row[1:] for row in throughput.tables[0].rows] == [
+        ["4.0s", "40%"], ["3.0s", "30%"], ["1.0s", "10%"], ["2.0s", "20%"], ["4.0s", "40%"],
+    ]  # fmt: skip
+    assert [row[0] for row in throughput.tables[0].rows][:4] == ["collect", "of it env", "of it act", "update"]
+    assert "in training (collect and update only): 667 steps/s" in throughput.lines
 
 
 def test_run_info_begins_with_the_key_settings(tmp_path):

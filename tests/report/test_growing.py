@@ -50,3 +50,10 @@ def test_the_penalty_is_drawn_below_what_the_run_is_judged_by(tmp_path: Path, mo
     assert growing.film(staged, tmp_path / "x.gif")["metrics"][-1] == "stage/density_coef"
     foreign = run.columns | {"foreign/schedule/density_penalty_coef": columns["stage/density_coef"]}
     assert growing.chosen(History(run.folder, columns=foreign))[-1] == "foreign/schedule/density_penalty_coef"
+
+
+def test_early_deaths_are_drawn_whatever_step_they_are_counted_to() -> None:
+    run = two_curves()
+    names = ("multi/avg_final", "multi/early_death_50", "multi/early_death_150")
+    columns = run.columns | dict.fromkeys(names, Column(np.array([8000, 16000]), np.array([0.3, 0.2])))
+    assert growing.chosen(History(run.folder, columns=columns))[:2] == ["multi/avg_final", "multi/early_death_50"]

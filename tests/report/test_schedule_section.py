@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +54,8 @@ def test_clusters_and_worst_episodes_have_stage_and_type() -> None:
     assert cluster[-2:] == ["2:seeds_ne 5, 1:seeds_ne 3", "main 5, ne 3"]
     worst = by["Worst episodes"]
     assert worst.head[:3] == ["iteration", "stage", "type"]
+    theirs = tables(replace(made(), source="csv"))["Worst episodes"]
+    assert (worst.head[-1], theirs.head[-1]) == ("play it again", "speed"), "nothing plays theirs again"
     assert {tuple(row[:3]) for row in worst.rows} == {("2", "1:seeds_ne", "ne"), ("4", "2:seeds_ne", "main")}
 
 
@@ -105,3 +108,12 @@ def test_a_timeline_fits_a_telephone():
     wide, narrow = (drawings.timeline(drawings.Timeline("survival", 2, [], [plan], decisions), w) for w in (760, 380))
     assert max(map(float, re.findall(r'<text x="([\d.]+)"', narrow))) <= 380
     assert wide.count("<text") == narrow.count("<text"), "nothing is left out"
+
+
+def test_few_evaluations_have_no_trend() -> None:
+    """Three of them gave an interval wider than all that a share can be."""
+    history = made()
+    history.probes[:] = [evaluation(k, "ne", [0, 0]) for k in (2, 4, 6)]
+    part = schedule.schedule(a_run("school", history))
+    assert part is not None
+    assert "early_death_100: 0.200 at first, 0.600 at last (3 evaluations, too few for a trend)" in part.lines

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from relab.runs.grouping import load
 from relab.train import fresh, rollout, session, steering
 from relab.train.envs.base import Worlds
 from relab.train.envs.herd import Herd as HerdEnv
+from relab.train.screen import Silent
 from small_runs import fingerprint, resolve, run
 from where import TESTS
 
@@ -53,6 +55,18 @@ def fish(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("fish")
     assert run(folder / "run", **FISH, schedule=school(folder)).why == "schedule.total = 10 iterations reached"
     return folder / "run"
+
+
+def test_the_time_that_is_left_is_that_of_the_schedule(tmp_path: Path):
+    """It ends the run before its steps do; the screen foretold the time of all steps."""
+    left: list[float] = []
+
+    class Screen(Silent):
+        def iteration(self, row: Any) -> None:
+            left.append(row["eta_s"])
+
+    run(tmp_path / "run", Screen(), **FISH, schedule=json.dumps({"total": 3, "curriculum": "6:3"}))
+    assert (len(left), left[-1]) == (3, 0)
 
 
 def rows(folder: Path, name: str) -> list[dict[str, Any]]:
@@ -314,12 +328,18 @@ def test_a_film_that_cannot_be_written_does_not_end_the_run(tmp_path: Path, monk
 
 def test_the_concentration_of_first_deaths_is_logged(fish: Path):
     columns = history.load(fish).columns
+    aimed, top = [], []
     for row in rows(fish, "probes"):
-        hit = [e["step_one"] for e in row["episodes"]]
-        assert ("step_one_top_share" in row["values"]) == bool(sum(hit))
-    known = columns["multi/step_one_top_share"].values
-    assert ((known > 0) & (known <= 1)).all()
-    assert (columns["multi/step_one_sector_share"].values <= known.max()).all()
+        hit = [(e["step_one"], e["heading"], e["speed"]) for e in row["episodes"]]
+        assert ("step_one_top_share" in row["values"]) == bool(sum(n for n, _, _ in hit))
+        if total := sum(n for n, _, _ in hit):
+            aimed.append(sum(n for n, at, v in hit if 22.5 <= at < 67.5 and v >= 1.8) / total)
+            bins = Counter[tuple[float, float]]()
+            for n, at, v in hit:
+                bins[at % 360 // 30, v // 0.4] += n
+            top.append(max(bins.values()) / total)
+    assert columns["multi/step_one_sector_share"].values.tolist() == pytest.approx(aimed)
+    assert columns["multi/step_one_top_share"].values.tolist() == pytest.approx(top)
 
 
 def test_training_tells_when_schools_lose_their_first_fish(fish: Path):

@@ -175,10 +175,10 @@ def from_settings(words: Sequence[str]) -> Target:
     target = Target(" ".join(words), replace(companion.schedule, steps=settings.algo.steps))
     if companion.judge is not None:
         share, noise, n = companion.judge.floor()
-        trials = companion.judge.multi.episodes * companion.judge.env.spec.agents
+        trials = companion.judge.multi.while_training * companion.judge.env.spec.agents
         target.floors = {"step_one_share": share, "step_one_count": share * trials} if share else {}
         target.said.append(f"measured: {share:.4f} ± {noise:.4f} of agents die in their first step under random actions"
-                           f" ({n:,} worlds), {share * trials:.3g} of {trials:,}")  # fmt: skip
+                           f" ({n:,} worlds), {share * trials:.3g} of the {trials:,} of a check")  # fmt: skip
     return target
 
 

@@ -18,10 +18,13 @@ from relab.health.rules.design import busy_machine
 from relab.health.view import View
 from relab.record.clock import elapsed
 from relab.record.history import History
-from relab.report.parts import Section, local_time, section, table
+from relab.report.parts import Section, Table, local_time, section, table
+from relab.report.schedule import stage_label
 from relab.runs.grouping import Run, shown
 
 MOST_EVENTS = 60
+TRAINING, PARTED = ("collect", "advantage", "update"), "collect"
+OTHER = "other (start, compiling, the evaluation before the first row)"
 STAGED = ("return/mean", "eval/return_det", "eval/success_det", "return/success", "return/length", "policy/entropy",
           "policy/kl", "value/explained_variance")  # fmt: skip
 
@@ -34,24 +37,39 @@ def throughput(run: Run) -> Section | None:
     columns, seconds = run.history.columns, elapsed(run.history)
     if not math.isfinite(seconds) or seconds <= 0:
         return _logged_speed(run)
-    parts = {n: float(np.nansum(columns[f"time/{n}_s"].values)) for n in parts_of_time(columns)}
-    steps, training = int(columns["time/elapsed_s"].steps[-1]), parts.get("collect", 0) + parts.get("update", 0)
+    parts = {n: seconds_of(columns, n) for n in parts_of_time(columns)}
+    steps, training = int(columns["time/elapsed_s"].steps[-1]), sum(parts.get(name, 0.0) for name in TRAINING)
     lines = [f"end to end (evaluations, checkpoints and logging included): {count(steps / seconds)} steps/s"
              f" ({steps:,} steps in {duration(seconds)})"]  # fmt: skip
     if training:
         lines.append(f"in training (collect and update only): {count(steps / training)} steps/s")
-    rest = seconds - sum(parts.values())
-    rows = [[name, duration(s), f"{s / seconds:.0%}"] for name, s in parts.items()]
-    rows += [["other (start, compiling)", duration(rest), f"{rest / seconds:.0%}"]] if rest > 0 else []
-    tables = [table(["part", "time", "share"], rows)] if parts else []  # a log that times no part has no rest either
+    rest, timed = seconds - sum(parts.values()), dict[str, float]()
+    for name, s in parts.items():
+        timed |= {name: s} | ({f"of it {n}": seconds_of(columns, n) for n in within(columns)} if name == PARTED else {})
+    timed |= {OTHER: rest} if rest > 0 and parts else {}  # a log that times no part has no rest either
+    rows = [[name, duration(s), f"{s / seconds:.0%}"] for name, s in timed.items()]
+    tables = [table(["part", "time", "share"], rows)] if rows else []
     return section("Throughput", lines + shared_machine(run), tables)
 
 
 def parts_of_time(columns: Mapping[str, Any]) -> list[str]:
-    """All that a row's seconds were spent on, those of companions (probes, schedule) included; training first."""
-    names = [n.removeprefix("time/").removesuffix("_s") for n in columns if re.fullmatch(r"time/\w+_s", n)]
-    first = [n for n in ("collect", "update", "eval") if n in names]
-    return first + [n for n in names if n not in (*first, "elapsed")]
+    """All that a row's seconds were spent on, those of companions (probes, schedule) included; training first.
+
+    Rates (updates per second) are no seconds, and what is a part of collecting is in its seconds already.
+    """
+    names = [n.removeprefix("time/").removesuffix("_s") for n in columns if re.fullmatch(r"time/\w+(?<!_per)_s", n)]
+    first = [n for n in (*TRAINING, "eval") if n in names]
+    return first + [n for n in names if n not in (*first, "elapsed", *within(columns))]
+
+
+def within(columns: Mapping[str, Any]) -> list[str]:
+    """The parts of collecting that were timed by themselves."""
+    whole = f"time/{PARTED}_s" in columns
+    return [name for name in ("env", "act", "copy") if whole and f"time/{name}_s" in columns]
+
+
+def seconds_of(columns: Mapping[str, Any], part: str) -> float:
+    return float(np.nansum(columns[f"time/{part}_s"].values))
 
 
 def shared_machine(run: Run) -> list[str]:
@@ -77,29 +95,47 @@ def _logged_speed(run: Run) -> Section | None:
 
 
 def stages(run: Run) -> Section | None:
-    """Metrics between the moves of a curriculum: a mean over stages would mix different tasks."""
+    """Metrics between the moves of a curriculum: a mean over stages would mix different tasks.
+
+    A curriculum and a queue of starts move by themselves: each has a table, or one would cut the other's stages short.
+    """
     moves = [e for e in run.history.events if e.get("kind") == "stage" and isinstance(e.get("step"), int)]
     axis = moves[0].get("axis", "agent_steps") if moves else ""
     names = [name for name in STAGED if name in run.history.columns and run.history.axes.get(name, axis) == axis]
     if not moves or not names:
         return None
+    plans: dict[str, list[Document]] = {}
+    for move in moves:
+        plans.setdefault(str(move.get("schedule") or ""), []).append(move)
+    tables = [_stages_of(run.history, names, each, plan if len(plans) > 1 else "") for plan, each in plans.items()]
+    return section("Stages", ["mean of the rows within the stage, with their number"], tables)
+
+
+def _stages_of(history: History, names: list[str], moves: list[Document], caption: str) -> Table:
     steps = [int(e["step"]) for e in moves]
     starts, titles = [*steps], [_stage_name(e) for e in moves]
     if steps[0] > 0:
         starts, titles = [0, *starts], ["before", *titles]
     ends = [*starts[1:], math.inf]
-    rows = [[t, f"{a:,}", *(_within(run.history, n, a, b) for n in names)] for t, a, b in zip(titles, starts, ends)]
-    note = "mean of the rows within the stage, with their number"
-    return section("Stages", [note], [table(["stage", "from step", *names], rows)])
+    rows = [[t, f"{a:,}", *(_within(history, n, a, b) for n in names)] for t, a, b in zip(titles, starts, ends)]
+    return table(["stage", "from step", *names], rows, caption)
 
 
 def _stage_name(event: Document) -> str:
+    if event.get("stage") is not None:
+        return stage_label(event)
     return str(next((event[k] for k in ("stage", "name", "to", "level") if k in event), "?"))
 
 
 def _within(run: History, name: str, start: float, end: float) -> str:
+    """A row of relab's own stands at the end of its iteration, a stage at the beginning of its first one: the row of
+    the same step is the last of the stage before. What other tools mean by a step of both is not known."""
     column = run.columns[name]
-    values = column.values[(column.steps >= start) & (column.steps < end)]
+    if run.trained_by_relab:
+        inside = ((column.steps > start) | (start == 0)) & (column.steps <= end)
+    else:
+        inside = (column.steps >= start) & (column.steps < end)
+    values = column.values[inside]
     good = values[np.isfinite(values)]
     return f"{number(float(good.mean()))} ({len(good)})" if len(good) else "-"
 

@@ -20,7 +20,8 @@ from relab.record.history import History
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-CHOICES = (("multi/avg_final", "multi/early_death_100", "return/mean_100"), ("eval/return_det", "return/mean_100"))
+EARLY = "multi/early_death_"  # and a step
+CHOICES = (("multi/avg_final", EARLY, "return/mean_100"), ("eval/return_det", "return/mean_100"))
 MARKS = {"stage": "#b0b4be", "gate": "#ca8a54"}  # events that are drawn, and their colours
 MOST_SET = 2  # settings that are drawn below what the run is judged by
 FRAMES, HOLD, FPS = 60, 12, 12  # pictures while it grows, pictures of the end
@@ -38,7 +39,9 @@ def film(run: History, path: Path, metrics: Sequence[str] = ()) -> Document:
 
 def chosen(run: History) -> list[str]:
     """The first choice of which the run has something, and what its gates or phases set: the penalty."""
-    present = ([name for name in names if name in run.columns] for names in CHOICES)
+    early = next((name for name in run.columns if name.startswith(EARLY)), EARLY)  # by the first bar that was set
+    present = ([name for name in (early if name == EARLY else name for name in names) if name in run.columns]
+               for names in CHOICES)  # fmt: skip
     return [*next((names for names in present if names), []), *penalties(run)]
 
 

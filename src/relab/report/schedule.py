@@ -25,6 +25,7 @@ from relab.schedules.command import parse_command
 Rows = list[Document]
 MOST = 12  # rows of a table of bins or seeds
 BINS = 25
+LEAST = 5  # evaluations of a trend
 
 
 def schedule(run: Run) -> Section | None:
@@ -96,7 +97,10 @@ def _changes(rows: Rows) -> list[str]:
     names = dict.fromkeys(n for row in rows for n in row["values"] if n.startswith(("avg_final", "early_death_")))
     for name in list(names)[:2]:
         trend = change.trend(rows, name)
-        if trend is not None:
+        if trend is not None and trend.n < LEAST:
+            lines.append(f"{name}: {trend.first:.3f} at first, {trend.last:.3f} at last ({trend.n} evaluations, too few"
+                         " for a trend)")  # fmt: skip
+        elif trend is not None:
             ends = f"[{trend.low:+.3f}, {trend.high:+.3f}], p = {trend.p:.2g} ({trend.n} evaluations)"
             lines.append(f"{name}: {trend.first:.3f} at first, {trend.last:.3f} at last; {trend.per_ten:+.3f} in ten"
                          f" iterations {ends}")  # fmt: skip
@@ -195,7 +199,7 @@ def _clusters(rows: Rows) -> Table | None:
               f"{c.share:.1%}", *(_deaths_by(starts, c, key) for key in ("stage", "type"))]
              for c in clusters[:MOST]]  # fmt: skip
     more = f", the first {MOST} of {len(clusters)}" if len(clusters) > MOST else ""
-    return table(["heading", "speed", "direction", "starts", "deaths", "of all deaths", "by stage", "by type"], lines,
+    return table(["heading", "speed", "direction", "starts", "deaths", "share of them", "by stage", "by type"], lines,
                  f"Deaths in step one by heading and speed{more}; the largest of many bins of few deaths is large by"
                  " chance")  # fmt: skip
 
@@ -218,18 +222,20 @@ def _worst(run: Run, rows: Rows) -> Table | None:
         hit = sorted((e for e in starts if e.get("step_one")), key=lambda e: -e["step_one"])[:MOST]
         chosen = [(e, f"{e['step_one']} died in step one", 1) for e in hit]
     lines = [[str(e["iteration"]), str(e.get("stage") or "-"), str(e.get("type") or "-"), str(e["seed"]), said,
-              _shown(first), _shown(e.get("heading")), _shown(e.get("speed")), _replay(run, rows, e)]
+              _shown(first), _shown(e.get("heading")), _shown(e.get("speed")), *_replay(run, rows, e)]
              for e, said, first in chosen]  # fmt: skip
-    head = ["iteration", "stage", "type", "seed", "outcome", "first death", "heading", "speed", "play it again"]
+    head = ["iteration", "stage", "type", "seed", "outcome", "first death", "heading", "speed"]
+    head += ["play it again"] if run.history.trained_by_relab else []
     return table(head, lines, "Worst episodes") if lines else None
 
 
-def _replay(run: Run, rows: Rows, episode: Mapping[str, Any]) -> str:
+def _replay(run: Run, rows: Rows, episode: Mapping[str, Any]) -> list[str]:
+    """The command; of another program's run there is none."""
     if not run.history.trained_by_relab:
-        return "-"
+        return []
     row = next(row for row in rows if row["iteration"] == episode["iteration"])
     place = [e["seed"] for e in row["episodes"]].index(episode["seed"])
-    return f"relab video {run.name} --multi {episode['iteration']} --episode {place}"
+    return [f"relab video {run.name} --multi {episode['iteration']} --episode {place}"]
 
 
 # ---- Figures

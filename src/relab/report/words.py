@@ -31,6 +31,7 @@ METRICS = {
     "optim/temperature": "temperature",
     "policy/exploration": "exploration rate",
 }
+ALGORITHMS = {"tracking_ac": "Tracking actor-critic"}
 LETTERS = 4  # of a name that is read letter by letter: PPO, DQN, TRPO
 CODE = re.compile(r"\b[a-z]+/[a-z_0-9]+\b")
 AXES = {"agent_steps": "steps", "env_steps": "steps", "sim_steps": "simulator steps", "iteration": "iterations"}
@@ -74,10 +75,11 @@ def in_text(text: str) -> str:
 
 def algorithm(name: str) -> str:
     """
-    >>> algorithm("ppo"), algorithm("dreamer"), algorithm("QR-DQN")
-    ('PPO', 'Dreamer', 'QR-DQN')
+    >>> algorithm("ppo"), algorithm("dreamer"), algorithm("QR-DQN"), algorithm("tracking_ac")
+    ('PPO', 'Dreamer', 'QR-DQN', 'Tracking actor-critic')
     """
-    return name.upper() if len(name) <= LETTERS else name[:1].upper() + name[1:].replace("_", " ")
+    plain = name.upper() if len(name) <= LETTERS else name[:1].upper() + name[1:].replace("_", " ")
+    return ALGORITHMS.get(name, plain)
 
 
 def both(name: str) -> str:

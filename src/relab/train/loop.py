@@ -100,6 +100,7 @@ class Trainer:
     usage: Usage = field(default_factory=Usage)
     stopping: Callable[[], str] = str  # the signal that asks for it; empty while there is none
     took: float | None = None  # seconds of the last iteration
+    last_steps: int = 0  # of the last iteration
     within: Within | None = None  # listens to the iteration that is going on
     forecast_said: bool = False
     unseen: bool = False  # nobody can read the screen, and the record says so
@@ -296,7 +297,7 @@ class Trainer:
         }
         self.record.append_timing(self.step, row)
         self.record.heartbeat()
-        learning = self.step > getattr(self.cfg.algo, "learning_starts", -1)
+        learning, self.last_steps = self.step > getattr(self.cfg.algo, "learning_starts", -1), steps
         self.pace.add(steps, sum(spent.values()), learning)
         eta = self.left() if learning else None
         shown: Document = {"step": self.step, "total_steps": self.cfg.total_steps, "axis": self.clock, "eta_s": eta}
@@ -309,8 +310,11 @@ class Trainer:
         self.note_screen()
 
     def left(self) -> float | None:
-        """Seconds; unknown before there was a row whose speed is told."""
-        return max(self.cfg.total_steps - self.step, 0) / max(self.pace.sps, 1e-9) if self.pace.sps else None
+        """Seconds; unknown before there was a row whose speed is told. A schedule may end the run before its steps."""
+        ahead, total = max(self.cfg.total_steps - self.step, 0), (self.cfg.schedule or {}).get("total")
+        if total is not None:
+            ahead = min(ahead, max(int(total) - self.state.counts.iteration, 0) * self.last_steps)
+        return ahead / max(self.pace.sps, 1e-9) if self.pace.sps else None
 
     def note_screen(self) -> None:
         """A screen that takes nothing any more is told of once, in the record; training goes on."""

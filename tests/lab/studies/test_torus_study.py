@@ -156,6 +156,20 @@ def test_the_experiments_can_be_asked(name: str, tmp_path: Path):
     )
 
 
+def test_every_question_can_be_asked_on_fresh_seeds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    questions = [step for step in module("torus").plan(False) if step.again]
+    assert [step.name for step in questions] == ["learns", "sharp", "offset"]
+    variants = {"original": {}, "learning": {"alpha_w": 1.0}}
+    base = {key: value for key, value in SMALL.items() if key != "total_steps"} | {"env": "torus"}
+    body = {"base": base, "variants": variants, "seeds": [0], "budget": SMALL["total_steps"]}
+    layers.write_yaml(tmp_path / "learns.yaml", layers.read_yaml(runs.HERE / "learns.yaml") | body)
+    monkeypatch.setattr(runs, "HERE", tmp_path)
+    assert questions[0].again
+    questions[0].again(tmp_path / "learns", 1, lambda text: None)
+    seeds = {history.load(run).meta["seed"] for run in (tmp_path / "learns" / "runs").iterdir()}
+    assert seeds == {10000}
+
+
 def test_a_run_of_the_study_is_made_once_and_resumed(small: None, tmp_path: Path):
     first = runs.one(tmp_path / "run", {"seed": 1}, "a test")
     stamp = (tmp_path / "run" / "metrics.jsonl").stat().st_mtime_ns

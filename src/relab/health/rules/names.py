@@ -95,7 +95,7 @@ def name_is_not_definition(
     Try: name each after what it sums; report the one that is optimised.
     """
     optimised = next((c for n in ("return/mean", "return/mean_100") if (c := _alone(view, n))), None)
-    others = [c for c in named(view, EPISODE_RETURN) if not c.name.startswith(("eval/", "data/", "return/"))]
+    others = [c for c in named(view, EPISODE_RETURN) if not c.name.startswith(("eval/", "data/", "return/", "multi/"))]
     if optimised is None or not others:
         raise Missing("two metrics that call themselves the return")
     for other in others:

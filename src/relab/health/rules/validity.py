@@ -19,6 +19,7 @@ from relab.health.view import View
 
 SIZE_OF_PARAMETERS = r"(.*_)?(w|theta|phi|psi|weights?|params?|parameters?|critic|actor|policy|value|q|head)_norm"
 STEPS_OF = r"(delta|step|update|change)_{}|{}_(delta|step|update|change)"
+STEP_SIZES = ("alpha_{}", "lr_{}", "{}_lr", "learning_rate_{}", "{}_learning_rate")
 NO_PARAMETERS = re.compile(r"(delta|step|update|change|grad|gradient|obs|action|reward|batch|layer)(_|$)")
 DISTANCE_TO_TEACHER = r".*(teacher|oracle|optimal)_(error|distance|gap)"
 FLAGS = r"(.*_)?converged"
@@ -70,8 +71,17 @@ def _frozen(view: View, size: Curve, moved_by: float, travelled_by: float) -> Fi
     sure = bool(start) or travelled is not None
     shown = [size.evidence(formula), *(c.evidence(f"within {100 * moved_by:g} % of its start") for c in still)]
     return Finding(f"{size.name} is still {size.last:.4g}, {first:.4g} at the start{origin}{steps}", moved,
-                   int(size.steps[0]), shown, confidence="high" if sure else "low",
+                   int(size.steps[0]), shown, _own_step(view, size), confidence="high" if sure else "low",
                    severity=None if sure else "info")  # fmt: skip
+
+
+def _own_step(view: View, size: Curve) -> list[str]:
+    """The advice, where a setting is named after the part that stands still; else the rule's own, about `lr`."""
+    part = word(size.name).removesuffix("_norm")
+    names = {key.rpartition(".")[2] for key in view.config}
+    own = next((name for form in STEP_SIZES if (name := form.format(part)) in names), None)
+    return [f"compare a step with the norm: `{own}` is too small by about the norm over steps times their number."
+            ] if own else []  # fmt: skip
 
 
 def _travelled(view: View, size: Curve) -> float | None:

@@ -22,9 +22,13 @@ def one(folder: Path, settings: Mapping[str, Any], intent: str) -> history.Histo
     return making.one(folder, settings, intent, "torus")
 
 
-def run_experiment(name: str, folder: Path, say: Say) -> tuple[dict[str, list[history.History]], list[answer.Answer]]:
-    """All runs of an experiment that ships with the study, and its answers."""
-    question = experiment.load(HERE / f"{name}.yaml")
+def run_experiment(
+    name: str, folder: Path, say: Say, fresh: bool = False
+) -> tuple[dict[str, list[history.History]], list[answer.Answer]]:
+    """All runs of an experiment that ships with the study, and its answers; `fresh`: on seeds that had no part in the
+    first ones."""
+    declared = experiment.load(HERE / f"{name}.yaml")
+    question = experiment.fresh(declared) if fresh else declared
     cells = experiment.prepare(question, folder)
     for k, cell in enumerate(cells):
         say(f"  {k + 1} of {len(cells)}: {cell.folder.name}")

@@ -172,15 +172,15 @@ def short(folder: Path, offset: float, seed: int) -> History:
 # ---- Experiments
 
 
-def learns(folder: Path, workers: int, say: Say) -> Document:
-    arms, answers = runs.run_experiment("learns", folder, say)
+def learns(folder: Path, workers: int, say: Say, fresh: bool = False) -> Document:
+    arms, answers = runs.run_experiment("learns", folder, say, fresh)
     name = "value/teacher_error"
     down = {arm: interval([first(r, name) / last(r, name) for r in group]) for arm, group in arms.items()}
     return {"answer": answers[0].text, "down": down, "examine": named(arms)}  # fmt: skip
 
 
-def sharp(folder: Path, workers: int, say: Say) -> Document:
-    arms, answers = runs.run_experiment("sharp", folder, say)
+def sharp(folder: Path, workers: int, say: Say, fresh: bool = False) -> Document:
+    arms, answers = runs.run_experiment("sharp", folder, say, fresh)
     distances = {arm: [distance(r) for r in group] for arm, group in arms.items()}
     down = {arm: interval([row["before"] / row["after"] for row in group]) for arm, group in distances.items()}
     return {"answer": answers[0].text, "down": down, "distances": distances, "examine": named(arms)}  # fmt: skip
@@ -222,8 +222,8 @@ def loaded(folder: Path) -> ac.State:
     return state
 
 
-def offset(folder: Path, workers: int, say: Say) -> Document:
-    arms, answers = runs.run_experiment("offset", folder, say)
+def offset(folder: Path, workers: int, say: Say, fresh: bool = False) -> Document:
+    arms, answers = runs.run_experiment("offset", folder, say, fresh)
     metrics = ("value/td_loss", "value/w_norm", "value/teacher_error", "policy/rho2_mean")
     table = {arm: {name: interval([tail(r, name) for r in group]) for name in metrics} for arm, group in arms.items()}
     control = next(iter(arms))
