@@ -150,7 +150,7 @@ def test_a_limit_that_is_always_over_before_the_run_begins_is_a_failure_that_say
     """A relab that never comes as far as its first file would stand in the line for ever."""
     machines = Machines()
     todo = jobs(tmp_path, 1)
-    todo[0].elsewhere, todo[0].relab = ["--version"], True
+    todo[0].elsewhere, todo[0].relab = ["serve", str(tmp_path), "--port", "0"], True  # lasts, and writes no file
     result = run(tmp_path, todo, machines, Where(on="slurm", minutes=0.01 / 60))
     assert result.failed == ["run-0"]
     assert len(machines.jobs) == node.VAIN
