@@ -7,6 +7,8 @@ docs/studies/dreamer.md says what has been shown.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from relab.lab.studies import Step
 from relab.lab.studies.dreamer import steps
 from relab.lab.studies.dreamer.page import page
@@ -24,7 +26,7 @@ def plan(full: bool) -> list[Step]:
         Step("seeds", "the shipped settings, seeds 60 to 64: solved when, lowest afterwards", 5 * RUN_S, steps.seeds),
         question("slow_critic", "without a slow copy that holds the critic back, or with one", 10),
         question("average", "acting weights that follow slowly, slower, or are the learned ones", 10),
-        question("parts", "one part taken out or put back at a time, two seeds each", 26),
+        explored("parts", "one part taken out or put back at a time, two seeds each", 26),
         question("replay_critic", "without the critic's loss on real rewards", 6),
         question("free_bits", "free bits with the gradient passed below them, or by a clamp", 5),
         question("return_scale", "advantages by the spread of returns, or as they are", 5),
@@ -40,3 +42,8 @@ def plan(full: bool) -> list[Step]:
 def question(name: str, what: str, runs: float) -> Step:
     """`runs`: as many of usual size as its new ones take the time of."""
     return Step(name, what, runs * SHORT_S, steps.ask(name), steps.ask(name, fresh=True))
+
+
+def explored(name: str, what: str, runs: float) -> Step:
+    """Too few seeds for an answer, so there is nothing that could be asked again."""
+    return replace(question(name, what, runs), again=None)
