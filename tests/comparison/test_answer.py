@@ -272,6 +272,20 @@ def test_diverged_runs_are_read_both_ways():
     assert answer(A, BETTER, 20).readings == {}
 
 
+def test_a_reading_without_an_interval_has_no_brackets_and_seeds_that_diverged_alike_are_named_once():
+    """It said "+50 [+nan, +nan] without them", one line for each seed, and "all 5 seeds of B agree" beside them."""
+    gone = [Outcome(NAN, seed, note="diverged: nan in the last row") for seed in (8, 9)]
+    few = answer(A, [*BETTER[:4], *gone], 20, bounds=(0.0, 500.0))
+    assert "diverged runs are read both ways: +50.5 without them, " in " ".join(few.notes)
+    assert "B: seeds 8, 9 have no number (diverged: nan in the last row) and are left out of delta" in few.notes
+    none = answer(A, [Outcome(NAN, seed, note="diverged: nan") for seed in range(5)], 20)
+    assert "diverged runs are read both ways: - without them, " in " ".join(none.notes)
+    assert "nan]" not in " ".join([*few.notes, *none.notes, few.text, none.text])
+    alike = arm(150, 150.1, 149.9, 150.2, 149.8)
+    assert any("5 seeds of B agree" in note for note in answer(A, alike, 20).notes)
+    assert not any("seeds of B agree" in note for note in answer(A, [*alike, gone[0]], 20).notes)
+
+
 def test_what_an_answer_shows_holds_in_both_readings():
     """It was "at least the 10 that matters" where that held with the diverged run left out alone."""
     a, b = arm(96.4, 81.07, 98.32, 110.1, 103.3, 96.88), arm(132.7, 160.2, 146.6, 140.8, 134.9)

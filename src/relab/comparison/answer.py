@@ -162,7 +162,7 @@ def _judged(terms: _Terms, a: Sequence[Outcome], b: Sequence[Outcome], looked_at
 
 def _remarks(effect: Effect, names: tuple[str, str], arms: list[list[Outcome]], good: list[list[Outcome]]) -> list[str]:
     """Runs without a number, arms without a spread, and outcomes that fall into two humps."""
-    notes = [*remarks.missing(arms, names), *remarks.constant(good, names, effect.at)]
+    notes = [*remarks.missing(arms, names), *remarks.constant(arms, names, effect.at)]
     if effect.paired or effect.at == "success_rate":
         return notes
     return notes + remarks.apart(effect.numbers(*good), names, effect.limits(good))
@@ -211,11 +211,9 @@ def _shows(verdict: str, held: Sequence[Ends], smallest: float) -> str:
 
 def _add_readings(x: Answer) -> None:
     if worst := x.readings.get("as the worst"):
-        d, low, high = worst
-        without = f"{x.delta:+.4g} [{x.low:+.4g}, {x.high:+.4g}]"
+        without, with_them = wording.reading((x.delta, x.low, x.high)), wording.reading(worst)
         x.notes.append(
-            f"{wording.BOTH}: {without} without them, {d:+.4g} [{low:+.4g}, {high:+.4g}] with each as"
-            " the worst there can be or was"
+            f"{wording.BOTH}: {without} without them, {with_them} with each as the worst there can be or was"
         )
 
 

@@ -49,31 +49,35 @@ def partners(arms: list[list[Outcome]], notes: list[str]) -> list[list[Outcome]]
 def missing(arms: list[list[Outcome]], names: tuple[str, str]) -> list[str]:
     notes = []
     for arm, name in zip(arms, names, strict=True):
-        for x in arm:
-            who = f"{name}: {'seed ' + str(x.seed) if x.seed is not None else x.run or 'a run'}"
-            if not math.isfinite(x.value):
-                notes.append(f"{who} has no number ({x.note or 'not finite'}) and is left out of delta")
-        notes += _shared_notes([x for x in arm if x.note and math.isfinite(x.value)], name)
+        for note, who in _sharing([x for x in arm if not math.isfinite(x.value)]):
+            have, are = ("have", "are") if who.startswith(("seeds ", "runs ")) else ("has", "is")
+            notes.append(f"{name}: {who} {have} no number ({note or 'not finite'}) and {are} left out of delta")
+        noted = [x for x in arm if x.note and math.isfinite(x.value)]
+        notes += [f"{name}: {note} ({who})" for note, who in _sharing(noted)]
     return notes
 
 
-def _shared_notes(arm: list[Outcome], name: str) -> list[str]:
-    """What is to be said of several seeds is said once."""
-    notes = []
+def _sharing(arm: list[Outcome]) -> list[tuple[str, str]]:
+    """What is to be said of several seeds is said once: each note, and whose it is."""
+    pairs = []
     for note in dict.fromkeys(x.note for x in arm):
-        who = [str(x.seed) if x.seed is not None else x.run or "?" for x in arm if x.note == note]
-        notes.append(f"{name}: {note} (seed{'s' if len(who) > 1 else ''} {', '.join(who)})")
-    return notes
+        mine = [x for x in arm if x.note == note]
+        word = "run" if all(x.seed is None for x in mine) else "seed"
+        who = [str(x.seed) if x.seed is not None else x.run or "?" for x in mine]
+        pairs.append((note, f"{word}{'s' if len(who) > 1 else ''} {', '.join(who)}"))
+    return pairs
 
 
-def constant(good: list[list[Outcome]], names: tuple[str, str], at: str) -> list[str]:
+def constant(arms: list[list[Outcome]], names: tuple[str, str], at: str) -> list[str]:
     """Seeds that all agree hide what fewer than one in n does; an interval of a mean cannot know of it."""
     if at == "success_rate":
         return []  # its interval allows for it
     notes = []
-    for arm, name in zip(good, names, strict=True):
-        values = np.array([x.value for x in arm])
-        if len(values) >= LEAST and values.std() <= 0.02 * abs(values.mean()) and all(x.reached for x in arm):
+    for arm, name in zip(arms, names, strict=True):
+        if any(x.diverged or not x.reached for x in arm):
+            continue  # not all ended alike
+        values = np.array([x.value for x in arm if math.isfinite(x.value)])
+        if len(values) >= LEAST and values.std() <= 0.02 * abs(values.mean()):
             unseen = 1 - 0.05 ** (1 / len(values))
             notes.append(
                 f"all {len(values)} seeds of {name} agree; up to {unseen:.0%} of its runs could end elsewhere unseen"

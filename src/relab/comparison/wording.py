@@ -32,6 +32,17 @@ REASONS = {
 }
 
 
+def reading(ends: Sequence[float]) -> str:
+    """
+    >>> reading((5, 1, 9)), reading((5, math.nan, math.nan)), reading((math.nan,) * 3)
+    ('+5 [+1, +9]', '+5', '-')
+    """
+    delta, low, high = ends
+    if not math.isfinite(low):
+        return f"{delta:+.4g}" if math.isfinite(delta) else "-"
+    return f"{delta:+.4g} [{low:+.4g}, {high:+.4g}]"
+
+
 def reason_text(x: Answer) -> str:
     a, b = x.names
     level = f"{x.reach:g}" if x.reach is not None else "the level"

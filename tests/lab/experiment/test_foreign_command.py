@@ -461,3 +461,27 @@ def test_what_a_command_shows_is_all_there_is(ask: Callable[..., Path], capsys: 
     path.write_text(path.read_text().replace("program.py", 'program.py "\\e[2K"'))
     assert cli.main(["experiment", str(path)]) == 64
     assert "\x1b" not in capsys.readouterr().err
+
+
+# ---- Runs that broke off by themselves
+
+
+def test_a_variant_whose_runs_fail_is_not_judged_by_the_others(
+    ask: Callable[..., Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Three of eight runs of B ended with an error, and the answer was a yes by the five that were left."""
+    path = ask(mode="fine", seeds=8)
+    path.write_text(path.read_text().replace("smallest_effect: 20", "smallest_effect: 2"))
+    program = PROGRAM.replace("100 * clip * i", "5 * clip * i")
+    broken = 'if clip > 0.2 and seed in (1, 4, 6):\n    sys.exit("out of memory")\nrng = '
+    Path("program.py").write_text(program.replace("rng = ", broken, 1))
+    assert cli.main(["experiment", str(path), "--yes", "--no-log", "--json"]) == 1
+    reply = json.loads(capsys.readouterr().out)["answers"][0]
+    assert (reply["verdict"], reply["n"]) == ("cannot tell yet", [8, 5])
+    assert (
+        "it would be yes without the runs that have no number, but not if those had gone against it" in reply["notes"]
+    )
+    assert "clip=0.3: seeds 1, 4, 6 have no number (failed) and are left out of delta" in reply["notes"]
+    Path("program.py").write_text(program)
+    assert cli.main(["experiment", str(path), "--yes", "--no-log", "--json"]) == 0, "asked again, they are run again"
+    assert json.loads(capsys.readouterr().out)["answers"][0]["verdict"] == "yes"

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from relab.base import masks
-from relab.base.jsonl import encode, read_json, write_atomic
+from relab.base.jsonl import RecordError, encode, read_json, write_atomic
 from relab.comparison import answer, outcomes
 from relab.comparison.outcomes import Outcome
 from relab.config.base import require
 from relab.formats.read import find
 from relab.formats.read.source import FOREIGN
-from relab.lab.experiment.cells import Cell, histories
+from relab.lab.experiment.cells import Cell, histories, status
 from relab.lab.experiment.question import Experiment
 from relab.record import history
 from relab.record.bounds import ANY, bounds_of
+from relab.record.run_folder import read_meta
+from relab.record.state import diverged_at
 
 SHOWN = 40  # names in an error
 
@@ -27,6 +30,8 @@ def conclude(e: Experiment, folder: Path, cells: list[Cell]) -> list[answer.Answ
     runs, looked = histories(cells), looks(folder)
     check_metric(e, [run for group in runs.values() for run in group])
     arms = {name: [outcome(e, run) for run in group] for name, group in runs.items()}
+    for cell in (each for each in cells if status(each) == "failed"):
+        arms[cell.variant].append(failed(cell))
     control, *others = arms
     bounds = bounds_in(e, runs)
     answers = [compare(e, (control, name), arms, looked.get(name, []), bounds) for name in others]
@@ -57,6 +62,16 @@ def outcome(e: Experiment, run: history.History) -> Outcome:
         return counted
     cut = f"stopped by {why.get('slug')} at step {why.get('step', 0):,}"
     return replace(counted, stopped=True, note=f"{cut}; {counted.note}" if counted.note else cut)
+
+
+def failed(cell: Cell) -> Outcome:
+    """A run that broke off by itself is one without a number: left out, its variant would be judged by the others."""
+    try:
+        step = diverged_at(read_meta(cell.folder))
+    except (RecordError, OSError):  # a program that left no record
+        step = None
+    note = "failed" if step is None else f"{outcomes.DIVERGED}its numbers were not finite at step {step:,}"
+    return Outcome(math.nan, cell.seed, cell.folder.name, note=note)
 
 
 def stopped_text(x: answer.Answer, gone: Mapping[str, Any]) -> str:
