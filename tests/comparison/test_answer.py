@@ -211,7 +211,7 @@ def test_a_yes_at_few_seeds_says_how_much_it_tends_to_overstate():
     assert reply.verdict == YES
     assert reply.overstates_at == 4.0
     assert 1.5 < reply.overstates < 3
-    assert any("a yes tends to overstate: were half of it true (4)" in note for note in reply.notes)
+    assert any("a yes tends to overstate: were half of it true (4)" in note for note in beside(reply.notes))
     many = answer(arm(*np.linspace(0, 1, 30)), arm(*np.linspace(5, 6, 30)), 0)
     assert not any("overstate" in note for note in many.notes)
 
@@ -294,9 +294,7 @@ def test_what_an_answer_shows_holds_in_both_readings():
     assert (reply.verdict, reply.shows) == (YES, "above 0")
     assert reply.low > 10 > reply.readings["as the worst"][1] > 0
     assert "better for sure, but not for sure by the 10 that matters" in reply.text
-    assert [note.partition(":")[0] for note in beside(reply.notes)] == [
-        "diverged runs are read both ways", "at so many seeds a yes tends to overstate"
-    ]  # fmt: skip
+    assert [note.partition(":")[0] for note in beside(reply.notes)] == ["diverged runs are read both ways"]
     worse = answer([*b, gone], a, 10)
     assert (worse.verdict, worse.shows) == (NO, "below 0")
     slightly = answer(

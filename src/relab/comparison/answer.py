@@ -221,8 +221,9 @@ def _add_overstatement(x: Answer) -> None:
     """Who says yes only where it is clear says it of lucky numbers more often: by how much, were half of it true."""
     if x.verdict != YES or not x.delta > x.low:
         return
-    error = (x.delta - x.low) / stats.t_quantile((1 + x.level) / 2, sum(x.n) - 2)
-    factor = stats.overstatement(x.delta / 2, error, max(x.delta - x.low, x.smallest_effect))
+    df = sum(x.n) - 2
+    error = (x.delta - x.low) / stats.t_quantile((1 + x.level) / 2, df)
+    factor = stats.overstatement(x.delta / 2, error, df, x.level, x.smallest_effect)
     x.overstates, x.overstates_at = factor, x.delta / 2
     if factor >= 1.1:
         x.notes.append(

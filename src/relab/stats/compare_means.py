@@ -54,7 +54,8 @@ def by_counts(split: humps.Humps, dealt: Ends, mid: np.ndarray, n: tuple[int, in
     apart = np.abs(split.high_b / n[1] - split.high_a / n[0]) == 1
     decided = (low > 0) | (high < 0)
     exact = humps.barnard(*n)[split.high_a, split.high_b] <= 1 - level + 1e-12
-    clear = np.where(split.exact | humps.counts_tell_more(*n, round(1 - level, 12)), exact, decided) | (apart & decided)
+    by_exact = split.exact | humps.counts_tell_enough(*n, round(1 - level, 12))
+    clear = np.where(by_exact, exact, decided) | (apart & decided)
     two_low, two_high = humps.ends(split, mid, *n, level, clear)
     return (np.where(apart & (low <= 0), np.minimum(two_low, low), two_low),
             np.where(apart & (high >= 0), np.maximum(two_high, high), two_high))  # fmt: skip

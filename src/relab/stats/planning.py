@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from statistics import NormalDist
 
 import numpy as np
 
@@ -13,6 +12,7 @@ from relab.stats.rates import wilson
 from relab.stats.student import chi2_quantile, normal_quantile, t_quantile
 
 MOST_SEEDS = 100_000
+SLICES = 100  # of the distribution of an estimated error
 EDGE = 0.02  # rates are not taken as closer to 0 or 1 than this
 
 
@@ -26,16 +26,22 @@ def holm(p: Sequence[float]) -> list[float]:
     return adjusted
 
 
-def overstatement(truth: float, error: float, bar: float) -> float:
-    """E[estimate | estimate > bar] / truth for a normal estimate of a true difference: how much a result that had to be
+def overstatement(truth: float, error: float, df: float, level: float, least: float = 0.0) -> float:
+    """E[estimate | it was told] / truth for a normal estimate of a true difference: how much a result that had to be
     clear to be told overstates (Gelman and Carlin 2014, type M).
 
-    >>> round(overstatement(1.0, 1.0, 1.96), 2)
-    2.49
+    It is told where it is beyond t standard errors, which are estimated anew each time, and at least `least`.
+
+    >>> round(overstatement(1.0, 1.0, 1e6, 0.95), 2), round(overstatement(1.0, 1.0, 8, 0.95), 2)
+    (2.49, 2.4)
     """
-    z = (bar - truth) / error
-    density, beyond = math.exp(-z * z / 2) / math.sqrt(2 * math.pi), 1 - NormalDist().cdf(z)
-    return max(1.0, (truth + error * density / beyond) / truth) if beyond > 1e-12 else bar / truth
+    shares = (np.arange(SLICES) + 0.5) / SLICES
+    seen = [error * math.sqrt(chi2_quantile(float(share), df) / df) for share in shares]
+    bars = [max(t_quantile((1 + level) / 2, df) * each, least) for each in seen]
+    z = [(bar - truth) / error for bar in bars]
+    density = sum(math.exp(-x * x / 2) / math.sqrt(2 * math.pi) for x in z)
+    beyond = sum(math.erfc(x / math.sqrt(2)) / 2 for x in z)
+    return max(1.0, (truth + error * density / beyond) / truth) if beyond > 1e-12 else max(1.0, min(bars) / truth)
 
 
 # ---- Seeds
