@@ -236,6 +236,7 @@ def test_a_race_drops_what_cannot_catch_up_and_shows_why(ask, capsys):
     assert len(calls()) == 4 * 5 + 2 * 2
     assert "after 5 seeds 2 of 4 trials are dropped" in out
     assert "dropped after 5 seeds: -" in out
+    assert "2 trials were dropped in the race, after 5 seeds" in out, "it said after 5 to 5 seeds"
     assert analysis["incomplete"] == [], "a dropped trial is not an incomplete one"
     before = len(calls())
     relab("s.yaml", "--yes")

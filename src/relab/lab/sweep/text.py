@@ -8,6 +8,7 @@ from pathlib import Path
 
 from relab.base.places import printable
 from relab.base.text import number
+from relab.comparison.wording import span
 from relab.lab.sweep.analyse import ends, ends_of, point_text
 from relab.lab.sweep.result import Analysis, AxisEffect, TrialResult
 
@@ -32,7 +33,8 @@ def table(of: Analysis) -> list[str]:
             for t in ranked[:SHOWN]]  # fmt: skip
     rows += [f"  and {len(ranked) - SHOWN} more trials"] * (len(ranked) > SHOWN)
     gone = [t.dropped["n"] for t in ranked if t.dropped]
-    rows += [f"  {len(gone)} trials were dropped in the race, after {min(gone)} to {max(gone)} seeds"] if gone else []
+    many = f"{len(gone)} trials were" if len(gone) > 1 else "1 trial was"
+    rows += [f"  {many} dropped in the race, after {span((min(gone), max(gone)))} seeds"] if gone else []
     return [printable(line).rstrip() for line in rows]
 
 
