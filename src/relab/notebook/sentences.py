@@ -19,7 +19,7 @@ from relab.config.lineage import Factor
 from relab.config.views import MISSING
 from relab.notebook.words import Words
 from relab.runs.grouping import Group
-from relab.runs.sentences import counted_as, finals, interval_text
+from relab.runs.sentences import COUNTED, counted_as, finals, interval_text
 from relab.runs.verdict import Verdict
 
 KEYS = 6  # factors that are named
@@ -152,7 +152,7 @@ def outcome(w: Words, per_seed: Sequence[Verdict]) -> str:
     kinds = [counted_as(v) for v in per_seed]
     if len(kinds) == 1:
         return w.say(f"verdict.{kinds[0]}")
-    counts = {kind: kinds.count(kind) for kind in dict.fromkeys(kinds)}
+    counts = {kind: kinds.count(kind) for kind in COUNTED if kind in kinds}
     said = [w.say("verdict.counted", verdict=w.say(f"verdict.{k}"), n=n, of=len(kinds)) for k, n in counts.items()]
     return w.list(said)
 

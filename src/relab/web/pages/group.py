@@ -30,6 +30,7 @@ from relab.runs import moves
 from relab.runs.grouping import Group, Run, shown
 from relab.runs.listing import ListedRun
 from relab.runs.seeds import SeedGroup
+from relab.runs.sentences import verdict_words
 from relab.runs.verdict import is_return
 from relab.web import bench as benches
 from relab.web import drawings, films, names
@@ -197,7 +198,7 @@ def _seed(run: Run, called: str) -> SeedRow:
     error = with_error(last.mean, last.se, limits, lambda x: figure(x, 2)) if last is not None and known else ""
     best = max(points, key=lambda p: p.mean) if points else None
     return SeedRow(
-        run.name, called, run.state, words.verdict(run.verdict),
+        run.name, called, run.state, verdict_words(run.verdict),
         number(last.mean) + error if last is not None else "none",
         number(best.mean) if best is not None else "none",
         f"{best.step:,}" if best is not None else "",
