@@ -16,8 +16,10 @@ from relab.config.views import Change
 from relab.health.advice import agree
 from relab.health.rule import Finding
 from relab.notebook.words import words
+from relab.report import tables
 from relab.report.changes import change_text
 from relab.runs.sentences import COUNTED
+from relab.web.pages import group
 
 Capture = pytest.CaptureFixture[str]
 PART = [20, 60, 120, 300, 480, 495, 500, 300, 295, 290, 300]  # learned, and lost part of it
@@ -149,3 +151,12 @@ def test_a_digest_has_entries_of_sb3s_day_and_counts_those_without_one(tmp_path:
     text = out(capsys, "note", "--into", tmp_path / "LOG.md", "--digest", "7d", "--until", "2025-11-19")
     assert "(entries: 1)" in text
     assert "do not say when the runs were: 1 (undated)" in text
+
+
+def test_of_equals_the_best_is_the_last_on_the_page_and_on_the_dashboard(tmp_path: Path) -> None:
+    """The dashboard named the first step at which a run was as good."""
+    write(tmp_path / "run", [20, 500, 100, 500, 400], seed=0)
+    write(tmp_path / "broke", [20, 500, float("nan")], seed=0)
+    for run, best in zip(relab.load(tmp_path), ("500 (2,000)", "500 (4,000)")):
+        row = group._seed(run, "seed 0")
+        assert f"{row.best} ({row.at})" == tables._best(run) == best

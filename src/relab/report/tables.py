@@ -167,7 +167,7 @@ def overview(groups: list[Group]) -> Section:
 
 
 def _best(run: Run) -> str:
-    best = run.verdict.best
+    best = run.verdict.peak
     return f"{number(best.mean)} ({best.step:,})" if best else ""
 
 

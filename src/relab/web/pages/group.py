@@ -191,12 +191,11 @@ def strip(group: Group, place: int) -> Markup:
 
 
 def _seed(run: Run, called: str) -> SeedRow:
-    points = [p for p in run.verdict.points if math.isfinite(p.mean)]
     last = run.verdict.points[-1] if run.verdict.points else None
     limits = of_outcome(run.history, run.verdict.metric)
     known = last is not None and math.isfinite(last.se) and last.se > 0
     error = with_error(last.mean, last.se, limits, lambda x: figure(x, 2)) if last is not None and known else ""
-    best = max(points, key=lambda p: p.mean) if points else None
+    best = run.verdict.peak
     return SeedRow(
         run.name, called, run.state, verdict_words(run.verdict),
         number(last.mean) + error if last is not None else "none",
