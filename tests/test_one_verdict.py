@@ -160,3 +160,20 @@ def test_of_equals_the_best_is_the_last_on_the_page_and_on_the_dashboard(tmp_pat
     for run, best in zip(relab.load(tmp_path), ("500 (2,000)", "500 (4,000)")):
         row = group._seed(run, "seed 0")
         assert f"{row.best} ({row.at})" == tables._best(run) == best
+
+
+def test_a_chinese_entry_has_no_english_of_its_own(tmp_path: Path, capsys: Capture) -> None:
+    """Its title and the place where settings are from were English."""
+    write(tmp_path / "a", [20, 90, 190], seed=0, lr=1e-3)
+    alone = out(capsys, "note", tmp_path / "a", "--lang", "zh").splitlines()[0]
+    write(tmp_path / "b", [20, 90, 190], seed=0, lr=1e-4)
+    many = out(capsys, "note", tmp_path, "--lang", "zh").splitlines()[0]
+    assert alone == "## a（读自 csv）"
+    assert many == f"## {tmp_path.name}：2 种配置，2 次运行（读自 csv）"
+    assert words("zh").sentences["plan.read from the log"] == "读自日志"
+
+
+def test_of_equally_near_words_the_usual_one_is_named(capsys: Capture) -> None:
+    """`klx` was told of a world model's KL."""
+    assert cli.main(["explain", "klx"]) != 0
+    assert "'policy/kl'" in capsys.readouterr().err

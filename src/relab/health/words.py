@@ -27,7 +27,8 @@ def meanings(wanted: str, run: str | None = None, path: Path | None = None) -> l
     alike = same_end(word, [name for name, _ in known])
     texts += [text() for each in alike if each != word for name, text in known if name == each]
     if not texts:
-        close = hint(word, sorted({name for name, _ in known}), "; the nearest word is {!r}")
+        usual = sorted({name for name, _ in known}, key=lambda name: (_place(name) if "/" in name else -1, name))
+        close = hint(word, usual, "; the nearest word is {!r}")
         raise NotFoundError(f"relab knows no {wanted!r}{close}")
     if run is not None:
         metrics = same_end(word, [name for name, _ in known])

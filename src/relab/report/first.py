@@ -129,15 +129,19 @@ def _few(words: list[str], many: str) -> str:
 
 
 def about_of(path: Path, groups: list[Group]) -> str:
+    (name, formats), runs = name_of(path, groups), sum(len(group.runs) for group in groups)
+    read = f" (read from {', '.join(formats)})" if formats else ""
+    configs = f"{len(groups)} configs, " if len(groups) > 1 else ""
+    return f"{name}{f': {configs}{runs} runs' if runs > 1 else ''}{read}"
+
+
+def name_of(path: Path, groups: list[Group]) -> tuple[str, list[str]]:
+    """What a page or an entry is about, by its name, and the formats of other tools that it was read from."""
     runs = [run for group in groups for run in group.runs]
     formats = dict.fromkeys(run.history.source for run in runs if run.history.source != "relab")
-    read = f" (read from {', '.join(formats)})" if formats else ""
-    if len(runs) == 1:
-        return runs[0].name + read
     folder = path.resolve()
     name = folder.parent.name if folder.name == "runs" else folder.name
-    configs = f"{len(groups)} configs, " if len(groups) > 1 else ""
-    return f"{name}: {configs}{len(runs)} runs{read}"
+    return runs[0].name if len(runs) == 1 else name, list(formats)
 
 
 # ---- The sentence with all that belongs to it, for a terminal and a log
