@@ -194,6 +194,7 @@ def test_a_run_prints_as_a_few_lines(folder):
 
 def test_the_module_shows_what_it_has():
     assert {"load", "examine", "compare"} <= set(dir(relab))
+    assert not {"importlib", "sys", "Any"} & set(dir(relab)), "what it is made with is not what it has"
 
 
 def test_where_knows_its_keys(folder):

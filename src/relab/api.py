@@ -311,12 +311,12 @@ def compare(
 ) -> Comparison:
     """Is B better than A, and can one tell yet? Two sets of runs, or one set split by its groups or by a config key.
 
-    As `relab compare` does it: runs of one environment, one number a run at a common step, `by` a key or the end of one
-    (lr), `axis` (sim_steps, updates ...) what steps count. Of an experiment's folder it answers what the experiment
-    declared, with its looks. Else every other group is held against the `reference`, which is the command's: the best
-    with five seeds, else the best, unless you name another; in the command's order, at a level corrected for their
-    number. Of two sets each is a group, as `relab compare A B --by path` has it. Runs that may not be compared,
-    of two environments say, are a ConfigError that tells why.
+    As `relab compare` does it: runs of one environment, one number a run at a common step, `by` a key or the end of
+    one (lr), `axis` (sim_steps, updates ...) what steps count. Of an experiment's folder it answers what the
+    experiment declared, with its looks. Else every other group is held against the `reference`, which is the
+    command's: the best with five seeds, else the best, unless you name another; in the command's order, at a level
+    corrected for the number of those with five seeds on both sides. Of two sets each is a group, as `relab compare A
+    B --by path` has it. Runs that may not be compared, of two environments say, are a ConfigError that tells why.
     """
     sets = [each if isinstance(each, Runs) else load(each) for each in (runs, other) if each is not None]
     require(other is None or by is None, "`by` splits one set of runs, but two were given")

@@ -16,11 +16,11 @@ from relab.health.engine import NotChecked
 from relab.health.rule import Finding
 from relab.record import clock
 from relab.record.history import Column
-from relab.report import content, course, curves, render, sections, tables, words
+from relab.report import content, course, curves, render, sections, tables
 from relab.report.page import Facts
 from relab.report.parts import ConfigChanges
 from relab.report.share import Cleaner
-from relab.runs import grouping, sentences
+from relab.runs import grouping
 from report.made import write_run
 from where import fixtures, histories
 
@@ -434,10 +434,6 @@ def test_an_answer_is_short_and_says_apart_what_its_numbers_are(tmp_path):
     first = sections.build(tmp_path).first
     assert (first.question, first.sentence) == ("Is b better?", "Yes: b is better than a, by +5 [+1, +9].")
     assert first.detail == "final evaluated return, + is better; 95 % interval, 5 and 5 seeds", "words, no codes"
-
-
-def test_every_verdict_has_words():
-    assert set(words.VERDICTS) == set(sentences.COUNTED)
 
 
 @pytest.mark.parametrize(("done", "total", "text"), [

@@ -14,11 +14,10 @@ from relab.advise.rising import trend_of
 from relab.health.view import View
 from relab.record.evaluations import Estimate, Evaluation
 from relab.record.history import Column, History
-from relab.report import words
 from relab.runs import identity
 from relab.runs.apart import bound, clearly, pooled, steadied
 from relab.runs.course import course_of
-from relab.runs.sentences import brief_sentence, group_sentence, sentence
+from relab.runs.sentences import brief_sentence, group_sentence, sentence, verdict_words
 from relab.runs.verdict import verdict_of
 
 CARTPOLE = {"env": "CartPole-v1", "reward_low": 1.0, "reward_high": 1.0, "horizon": 500,
@@ -137,7 +136,7 @@ def test_a_group_counts_a_run_as_its_own_sentence_does():
     assert brief_sentence([little, little]).startswith("learned little on both seeds")
     assert sentence(hardly).startswith("Hardly learned")
     assert group_sentence([hardly, well]).startswith("Learned on 1 of 2 seeds, hardly learned on 1 of 2 seeds")
-    assert words.verdict(little) == "learned little"
+    assert verdict_words(little) == "learned little"
 
 
 def scaled(factor: float) -> History:

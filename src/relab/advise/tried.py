@@ -126,7 +126,7 @@ def ended(folder: Path) -> str:
 
 
 def day(meta: Mapping[str, Any]) -> str:
-    return str(meta.get("ended") or meta.get("heartbeat") or meta.get("created") or "")[:10]
+    return str(meta.get("ended") or meta.get("heartbeat") or meta.get("created") or meta.get("started") or "")[:10]
 
 
 # ---- Saying it

@@ -68,14 +68,14 @@ def steps(run: ListedRun) -> str:
 
 
 def outcome(run: ListedRun) -> str:
-    """The last evaluation's mean with its standard error; a return of training says so."""
+    """The last evaluation's mean with its standard error; a return of training says what it is."""
     if not run.metric:
         return ""
     if run.outcome is None:
         return "nan"
     error = "" if run.error is None else with_error(run.outcome, run.error, (run.low, run.high), num).replace("± ", "±")
     swings = " unstable" if run.verdict == "unstable" else ""
-    return num(run.outcome) + (error if run.metric.startswith("eval/") else " (train)") + swings
+    return num(run.outcome) + error + ("" if run.metric.startswith("eval/") else " (train)") + swings
 
 
 def groups(grouped: Sequence[ListedGroup]) -> str:

@@ -133,21 +133,22 @@ def explore(outcomes: Outcomes, control: str, measure: Measure, smallest: float)
 
 
 def against_first(outcomes: Outcomes, measure: Measure, smallest: float) -> list[answers.Answer]:
-    """Every other variant against the first, at a level corrected for their number: what `relab.compare` gives. For two
-    variants these are the numbers that the command shows."""
+    """Every other variant against the first, at a level corrected for those that have seeds enough for a verdict: what
+    `relab.compare` gives. Where that is one, these are the numbers that the command shows."""
     control, *others = outcomes
-    alpha, couples = ALPHA / len(others), [(control, other) for other in others]
-    return [_with_seeds(outcomes, names, measure, smallest, alpha) for names in couples]
+    sizes = {name: len(finite(outcomes[name])) for name in outcomes}
+    many = sum(min(sizes[control], sizes[other]) >= LEAST for other in others)
+    return [_with_seeds(outcomes, (control, other), measure, smallest, max(many, 1)) for other in others]
 
 
 def _with_seeds(
-    outcomes: Outcomes, names: tuple[str, str], measure: Measure, smallest: float, alpha: float
+    outcomes: Outcomes, names: tuple[str, str], measure: Measure, smallest: float, many: int
 ) -> answers.Answer:
     """One look, as `relab compare` takes it; it counts the seeds that would tell as that does."""
-    answer = ask(outcomes, names, measure, smallest, looks=1, alpha=alpha)
+    answer = ask(outcomes, names, measure, smallest, looks=1, comparisons=many)
     a, b = (outcomes[name] for name in names)
     if answer.verdict == wording.OPEN and not answer.reason:
-        answer.seeds_needed = needed(a, b, measure, smallest, answer, alpha)
+        answer.seeds_needed = needed(a, b, measure, smallest, answer, ALPHA / many)
         answer.text = wording.sentence(answer)
     return answer
 

@@ -301,7 +301,8 @@ def _times(task: Task, verbose: bool = False) -> list[str]:
     said = [f"{short(label)} {median(x)} ({x.reached} of {x.n}{own[x.source]})" for label, x in timed]
     how = f"; {timed[0][1].source}" if len(sources) == 1 else ""
     unit = UNITS.get(task.axis or "", "")
-    return _listed(f"median {unit}steps to {task.level[0]:g} ({task.level[1]}{how})", said, verbose)
+    until = f", up to step {task.step:,.0f}" if task.beyond else ""
+    return _listed(f"median {unit}steps to {task.level[0]:g} ({task.level[1]}{how}{until})", said, verbose)
 
 
 def _areas(task: Task, verbose: bool = False) -> list[str]:

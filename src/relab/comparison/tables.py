@@ -25,7 +25,8 @@ from relab.runs.naming import key_name
 
 def cells(task: Task) -> tuple[list[str], list[list[str]]]:
     keys = task.keys[:KEYS]
-    level = f"{UNITS.get(task.axis or '', '')}steps to {task.level[0]:g}" if task.level else ""
+    until = f" (up to {task.step:,.0f})" if task.beyond and task.measure.at != "first_step_reaching" else ""
+    level = f"{UNITS.get(task.axis or '', '')}steps to {task.level[0]:g}{until}" if task.level else ""
     interval = " [95 %]" if has_interval(task) else ""
     head = ["variant", *map(key_name, keys), "seeds", task.measure.words + interval,
             f"P(better than {task.reference.label})", *([level] if level else [])]  # fmt: skip

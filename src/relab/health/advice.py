@@ -54,7 +54,8 @@ def _beyond_settings(cause: Finding, symptom: Finding) -> bool:
 
 
 def directions(suggestions: Sequence[Any]) -> dict[str, int]:
-    """Where each setting should go: +1 up, -1 down; what may go either way is left out.
+    """Where each setting should go: +1 up, -1 down; what may go either way is left out. A change counts under its key
+    and under the name that the run's program has for it, which words about that run use.
 
     >>> directions(["lower `lr` or `epochs`; raise `ent_coef`", {"key": "algo.clip", "from": 0.1, "to": 0.2}])
     {'lr': -1, 'epochs': -1, 'ent_coef': 1, 'clip': 1}
@@ -70,7 +71,8 @@ def _of_change(item: Document) -> list[tuple[str, int]]:
     a, b = item.get("from"), item.get("to")
     if not (is_number(a) and is_number(b)) or a == b:
         return []
-    return [(str(item.get("key")).rpartition(".")[2], 1 if b > a else -1)]
+    names = dict.fromkeys(str(item.get(which)).rpartition(".")[2] for which in ("key", "name") if item.get(which))
+    return [(name, 1 if b > a else -1) for name in names]
 
 
 def _of_text(text: str) -> list[tuple[str, int]]:

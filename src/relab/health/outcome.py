@@ -36,9 +36,12 @@ def rose(view: View) -> bool:
 def rose_in_training(view: View, errors: float = 3.0) -> bool:
     """Whether the returns of training rose while the evaluations, which began when all was learned, stayed.
 
-    The lowest of the first half lies below all of the second by three of the second's standard deviations.
+    The lowest of the first half lies below all of the second by three of the second's standard deviations. Evaluations
+    no better than a random policy did not begin when all was learned: a mean of the last hundred episodes is of two at
+    its start, which luck alone may put below all that follows.
     """
-    if not view.has_evals(view.by):
+    at_random = view.verdict.random is not None and view.verdict.kind in ("not", "worse")
+    if not view.has_evals(view.by) or at_random:
         return False
     curves = [view.curve(name).values for name in TRAINED if view.has(name)]
     halves = [(values[: len(values) // 2], values[len(values) // 2 :]) for values in curves if len(values) >= SHORT]

@@ -25,11 +25,12 @@ from relab.health.view import View, ViewGroup
 from relab.record import glossary
 from relab.record.bounds import of_outcome, with_error
 from relab.record.state import seed_of
-from relab.runs.sentences import silence, spread_words
+from relab.runs.sentences import COUNTED, counted_as, silence, spread_words
 from relab.runs.values import fit_words
 
 WIDTH, NARROW, GROUPS, MANY = 118, 40, 5, 2
 ROUNDING = 1e-12  # of a mean: an error below this is what adding floats leaves
+WORSENED = ("below", "part", "lost", "unstable", "fell")  # verdicts that the last number does not tell
 LISTED = 50  # groups with a warning that are listed, one line each
 
 
@@ -207,8 +208,8 @@ def outcomes(group: ViewGroup) -> str:
     states = Counter(view.state for view in group.views if view.state not in ("finished", "ended"))
     notes = [f"± {figure(noise, 2)} at most"] * (noise > 0) + [f"{n} {state}" for state, n in states.items()]
     notes += [f"{sum(lost)} diverged"] * any(lost)
-    swings = sum(view.verdict.kind == "unstable" for view in group.views)
-    notes += [f"{swings} unstable"] * (swings > 0)
+    kinds = Counter(counted_as(view.verdict) for view in group.views if not view.diverged)
+    notes += [f"{kinds[kind]} {COUNTED[kind]}" for kind in WORSENED if kinds[kind]]
     results = "no return logged" if not any(ends) and not any(lost) else f"{values}{more}"
     beside = f" ({', '.join(notes)})" if notes else ""
     return f"{len(ends)} {seeds_or_runs(group)}: {results}{beside}"
@@ -246,8 +247,16 @@ def outcome(view: View) -> str:
     shown = 0.0 if last.se < ROUNDING * abs(last.mean) else last.se
     known, limits = shown > (-1 if view.has_evals(view.by) else 0), of_outcome(view.history, name)
     error = with_error(last.mean, shown, limits, lambda x: figure(x, 2)) if known else ""
-    swings = f", unstable ({spread_words(view.verdict)})" if view.verdict.kind == "unstable" else ""
-    return f"{figure(last.mean, 4)}{error}{where}{swings}{silence([view.verdict])}{state}"
+    return f"{figure(last.mean, 4)}{error}{where}{_worsened(view)}{silence([view.verdict])}{state}"
+
+
+def _worsened(view: View) -> str:
+    """What its end alone does not tell: that it was better before."""
+    kind = counted_as(view.verdict)
+    if kind not in WORSENED:
+        return ""
+    more = f" ({spread_words(view.verdict)})" if kind == "unstable" else ""
+    return f", {COUNTED[kind]}{more}"
 
 
 def finite(view: View, name: str) -> bool:

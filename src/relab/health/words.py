@@ -24,10 +24,11 @@ def meanings(wanted: str, run: str | None = None, path: Path | None = None) -> l
     """What relab says about a word, each meaning once; with a run (at `path`, else found by its name) what it has."""
     known, word = all_words(), wanted.lower()
     texts = [text() for name, text in known if name == word]
-    alike = [] if texts else same_end(word, [name for name, _ in known])
-    texts = texts or [text() for each in alike for name, text in known if name == each]
+    alike = same_end(word, [name for name, _ in known])
+    texts += [text() for each in alike if each != word for name, text in known if name == each]
     if not texts:
-        close = hint(word, sorted({name for name, _ in known}), "; the nearest word is {!r}")
+        usual = sorted({name for name, _ in known}, key=lambda name: (_place(name) if "/" in name else -1, name))
+        close = hint(word, usual, "; the nearest word is {!r}")
         raise NotFoundError(f"relab knows no {wanted!r}{close}")
     if run is not None:
         metrics = same_end(word, [name for name, _ in known])

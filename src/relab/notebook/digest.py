@@ -31,6 +31,7 @@ class Digest:
     first: str
     last: str
     entries: list[Logged]
+    undated: list[str] = field(default_factory=list)  # entries of the log that bear no date, by their ids
     answers: list[tuple[Logged, Document]] = field(default_factory=list)
     runs: int = 0
     hours: float = 0.0
@@ -60,7 +61,7 @@ class Digest:
             "unanswered": [{"entry": one.id, "text": text} for one, text in self.unanswered],
             "confounded": [one.id for one in self.entries if confounded(one)],
             "superseded": {one.id: one.superseded for one in self.entries if one.superseded},
-            "families": families_of(self.entries),
+            "families": families_of(self.entries), "undated": self.undated,
         }  # fmt: skip
 
 
@@ -76,7 +77,7 @@ def digest(entries: Sequence[Logged], length: int, last: datetime.date) -> Diges
     """The entries of `length` days, up to and with `last`."""
     first = last - datetime.timedelta(days=length - 1)
     mine = [one for one in entries if first.isoformat() <= one.date <= last.isoformat()]
-    summary = Digest(first.isoformat(), last.isoformat(), mine)
+    summary = Digest(first.isoformat(), last.isoformat(), mine, [one.id for one in entries if not one.date])
     summary.answers = [(one, row) for one in mine for row in one.answers]
     summary.runs = int(sum(_number(one.facts.get("runs")) for one in mine))
     summary.hours = round(float(sum(_number(one.facts.get("hours")) for one in mine)), 4)
@@ -110,16 +111,23 @@ def families_of(entries: Sequence[Logged]) -> list[str]:
 
 def markdown(summary: Digest, w: Words) -> str:
     if not summary.entries:
-        return w.say("digest.nothing", first=summary.first, last=summary.last)
+        return w.say("digest.nothing", first=summary.first, last=summary.last) + _undated(summary, w, " ")
     counts = {"yes": summary.count(YES), "no": summary.count(NO), "open": summary.count(OPEN)}
     many = w.say("digest.runs", runs=summary.runs, hours=number(summary.hours)) if summary.runs else ""
     head = [many or w.say("digest.no_runs"),
             w.say("digest.asked", n=len(summary.answers), **counts)]  # fmt: skip
+    head += [_undated(summary, w)] if summary.undated else []
     parts = [f"# {w.say('digest.title', first=summary.first, last=summary.last, n=len(summary.entries))}",
              "\n".join(f"- {line}" for line in head)]  # fmt: skip
     for name, lines in sections(summary, w).items():
         parts += [f"## {w.say(f'digest.{name}')}", "\n".join(f"- {line}" for line in lines)] if lines else []
     return "\n\n".join(parts)
+
+
+def _undated(summary: Digest, w: Words, before: str = "") -> str:
+    """Of runs whose logs do not say when they were: they may be of these days."""
+    some = ", ".join(map(md, summary.undated[:3])) + (" ..." if len(summary.undated) > 3 else "")
+    return before + w.say("digest.undated", n=len(summary.undated), some=some) if summary.undated else ""
 
 
 def sections(summary: Digest, w: Words) -> dict[str, list[str]]:

@@ -24,7 +24,7 @@ from relab.record.clock import elapsed
 from relab.record.evaluations import MODES, judging_metric, outcome_of
 from relab.record.history import History
 from relab.report.page import Page
-from relab.report.parts import GroupOutcome
+from relab.report.parts import ConfigChanges, GroupOutcome
 from relab.report.sections import last_step
 from relab.report.share import Cleaner
 from relab.runs import grouping
@@ -65,11 +65,11 @@ def build(
     said = [page.sentence] if w.code == "en" else other  # the report's own is English
     return Entry(
         id=safe_id(id_of(run, name, one)), lang=w.code,
-        title=w.say("head", date=date, title=clean(title_of(run, page))).strip(), answer=said, notes=[],
+        title=w.say("head", date=date, title=clean(title_of(run, folder, groups, w))).strip(), answer=said, notes=[],
         marks=clean(marks(run, parent, w)) if one else [],
         prediction=clean(sentences.score(w, scored)) if scored else "", start=clean(start(run, w)) if one else [],
         observations=clean(observations(run)) if one else [],
-        differs=[heads(page.config.head, w), *_few(page.config.rows)] if has_settings(groups) else [],
+        differs=[heads(page.config.head, w), *_few(origins(page.config, w))] if has_settings(groups) else [],
         record=clean_record(record(groups, page, folder, w), clean), findings=finding_lines(page, w),
         command=list(page.commands), next=clean(next_step(folder, proposal, w)), name=name, date=date,
         facts=clean(facts(groups, page, parent, scored, " ".join(said), name)) | {"source": called(folder)},
@@ -87,10 +87,10 @@ def id_of(run: History, name: str, one: bool) -> str:
     return known if one and isinstance(known, str) else name
 
 
-def title_of(run: History, page: Page) -> str:
+def title_of(run: History, folder: Path, groups: list[Group], w: Words) -> str:
     """What it was for, in a person's words; a proposal's reasons are no title."""
     intent = run.meta.get("intent")
-    return str(intent) if intent and scoring.predicted_of(run) is None else page.title
+    return str(intent) if intent and scoring.predicted_of(run) is None else sentences.title(w, folder, groups)
 
 
 # ---- Before
@@ -124,6 +124,13 @@ def has_settings(groups: list[Group]) -> bool:
 
 def heads(row: list[str], w: Words) -> list[str]:
     return [w.sentences.get(f"plan.{word}", word) for word in row]
+
+
+def origins(settings: ConfigChanges, w: Words) -> list[list[str]]:
+    """Where a value is from, in the entry's language."""
+    if settings.head[-1:] != ["from"]:
+        return settings.rows
+    return [[*row[:-1], *heads(row[-1:], w)] for row in settings.rows]
 
 
 # ---- The record

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from relab.advise.calibration import signed, span
@@ -18,8 +19,9 @@ from relab.config import lineage
 from relab.config.lineage import Factor
 from relab.config.views import MISSING
 from relab.notebook.words import Words
+from relab.report.first import name_of
 from relab.runs.grouping import Group
-from relab.runs.sentences import counted_as, finals, interval_text
+from relab.runs.sentences import COUNTED, counted_as, finals, interval_text
 from relab.runs.verdict import Verdict
 
 KEYS = 6  # factors that are named
@@ -152,9 +154,17 @@ def outcome(w: Words, per_seed: Sequence[Verdict]) -> str:
     kinds = [counted_as(v) for v in per_seed]
     if len(kinds) == 1:
         return w.say(f"verdict.{kinds[0]}")
-    counts = {kind: kinds.count(kind) for kind in dict.fromkeys(kinds)}
+    counts = {kind: kinds.count(kind) for kind in COUNTED if kind in kinds}
     said = [w.say("verdict.counted", verdict=w.say(f"verdict.{k}"), n=n, of=len(kinds)) for k, n in counts.items()]
     return w.list(said)
+
+
+def title(w: Words, folder: Path, groups: list[Group]) -> str:
+    """The name of a run, or of a folder with how much it holds, and the tools that it was read from."""
+    (name, formats), runs = name_of(folder, groups), sum(len(group.runs) for group in groups)
+    key = "run" if runs == 1 else "runs" if len(groups) == 1 else "configs"
+    read = w.say("title.read", formats=w.list(formats)) if formats else ""
+    return w.say(f"title.{key}", name=name, configs=len(groups), runs=runs) + read
 
 
 # ---- Families and factors

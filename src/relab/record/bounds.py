@@ -57,11 +57,13 @@ def with_error(mean: float, error: float, bounds: Bounds, shown: Callable[[float
 
     >>> with_error(480, 11, (0, 500), str), with_error(497, 11, (0, 500), str), with_error(500, 11, (0, 500), str)
     (' ± 11', ' +3/-11', ' +0/-11')
+    >>> with_error(492.1, 7.9, (0, 500), lambda x: f"{x:.3g}")  # the room is 7.899999...
+    ' ± 7.9'
     """
     if not bounds[0] <= mean <= bounds[1]:  # in other units: these bounds are not about it
         return f" ± {shown(error)}"
     up, down = (max(min(error, room), 0.0) for room in (bounds[1] - mean, mean - bounds[0]))
-    return f" ± {shown(error)}" if up == down == error else f" +{shown(up)}/-{shown(down)}"
+    return f" ± {shown(error)}" if shown(up) == shown(down) == shown(error) else f" +{shown(up)}/-{shown(down)}"
 
 
 def _number(value: Any) -> float | None:

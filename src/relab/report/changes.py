@@ -135,7 +135,7 @@ def change_text(change: Change) -> str:
     if is_number(change.a) and is_number(change.b) and change.a * change.b > 0:
         times = change.b / change.a
         if 0.001 <= times <= 1000:  # x3.33e+08 would say less than the two values
-            return f"{key} x{times:.3g}"
+            return f"{key} x{float(f'{times:.3g}'):g}"
     return f"{key} {shown(change.a)} → {shown(change.b)}"
 
 

@@ -129,15 +129,19 @@ def _few(words: list[str], many: str) -> str:
 
 
 def about_of(path: Path, groups: list[Group]) -> str:
+    (name, formats), runs = name_of(path, groups), sum(len(group.runs) for group in groups)
+    read = f" (read from {', '.join(formats)})" if formats else ""
+    configs = f"{len(groups)} configs, " if len(groups) > 1 else ""
+    return f"{name}{f': {configs}{runs} runs' if runs > 1 else ''}{read}"
+
+
+def name_of(path: Path, groups: list[Group]) -> tuple[str, list[str]]:
+    """What a page or an entry is about, by its name, and the formats of other tools that it was read from."""
     runs = [run for group in groups for run in group.runs]
     formats = dict.fromkeys(run.history.source for run in runs if run.history.source != "relab")
-    read = f" (read from {', '.join(formats)})" if formats else ""
-    if len(runs) == 1:
-        return runs[0].name + read
     folder = path.resolve()
     name = folder.parent.name if folder.name == "runs" else folder.name
-    configs = f"{len(groups)} configs, " if len(groups) > 1 else ""
-    return f"{name}: {configs}{len(runs)} runs{read}"
+    return runs[0].name if len(runs) == 1 else name, list(formats)
 
 
 # ---- The sentence with all that belongs to it, for a terminal and a log
@@ -164,7 +168,7 @@ def _so_far(group: Group) -> str:
 def _each_group(groups: list[Group]) -> str:
     if len(groups) > MANY:
         return many_sentence([run.verdict for g in groups for run in g.runs], len(groups)) + "."
-    return "; ".join(f"{g.label}: {_lower(group_sentence([r.verdict for r in g.distinct]))}" for g in groups) + "."
+    return "; ".join(f"{g.label}: {_lower(_so_far(g))}" for g in groups) + "."
 
 
 def _briefly(groups: list[Group]) -> str:
@@ -173,7 +177,8 @@ def _briefly(groups: list[Group]) -> str:
         return _each_group(groups)
     one = len({str(flatten(g.config).get("algo.name")) for g in groups}) == 1  # which the title says already
     names = [g.label.removeprefix(f"{flatten(g.config).get('algo.name')} on ") if one else g.label for g in groups]
-    said = [brief_sentence([run.verdict for run in group.distinct]) for group in groups]
+    ends = [_lower(_progress(group)).replace(" steps. ", " steps, ") for group in groups]
+    said = [end + brief_sentence([run.verdict for run in group.distinct]) for end, group in zip(ends, groups)]
     return "; ".join(f"{name}: {text}" for name, text in zip(names, said)) + "."
 
 
@@ -254,18 +259,26 @@ def _progress(group: Group) -> str:
     """Said first of a run that is not at its end: what follows may change."""
     states = [run.state for run in group.runs]
     step, total = last_step(group.runs[0].history), total_steps(group.runs[0].history)
+    if len(states) > 1:
+        return f"{early}. So far: " if (early := ended_early(group)) else ""
     if "running" in states:
-        at = f" at {count(step)} of {count(total)} steps" if len(states) == 1 and total else ""
+        at = f" at {count(step)} of {count(total)} steps" if total else ""
         return f"Still running{at}. So far: "
-    gone = [s for s in ("failed", "stale", "interrupted") if s in states]
-    if gone and len(states) == 1:
-        return f"{gone[0].capitalize()} at {count(step)} steps. "
-    cut = [run for run in group.runs if unfinished(run)]
-    if not cut:
-        return ""
-    if len(states) == 1 and total:
+    if states[0] in ("failed", "stale", "interrupted"):
+        return f"{states[0].capitalize()} at {count(step)} steps. "
+    if unfinished(group.runs[0]) and total:
         return f"Ended at {count(step)} of {count(total)} steps. So far: "
-    return f"{len(cut)} of {len(states)} runs ended before their planned steps. So far: "
+    return ""
+
+
+def ended_early(group: Group) -> str:
+    """2 of 5 runs still running, 1 ended before its planned steps; nothing where all came to their end."""
+    n, cut = len(group.runs), [run for run in group.runs if unfinished(run)]
+    running = sum(run.state == "running" for run in group.runs)
+    ended = sum(run.state != "running" for run in cut)
+    said = [f"{running} still running"] * (running > 0)
+    said += [f"{ended} ended before {'its' if ended == 1 else 'their'} planned steps"] * (ended > 0)
+    return f"of {n} runs {', '.join(said)}" if said else ""
 
 
 @dataclass(frozen=True)

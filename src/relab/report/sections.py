@@ -33,6 +33,7 @@ from relab.report.curves import Panel, curve, named, possible
 from relab.report.first import (
     about_of,
     colour_places,
+    ended_early,
     environments,
     findings_of,
     first,
@@ -226,7 +227,9 @@ def outcome(group: Group) -> GroupOutcome:
         _size(runs, metric),
         metric,
         sure.shown(mean, values),
-        sure.in_words(mean, values) + _noise(runs),
+        "; ".join(
+            filter(None, (sure.in_words(mean, values) + _noise(runs), ended_early(group) if len(runs) > 1 else ""))
+        ),
         [mean.mid, mean.low, mean.high],
         values,
         [SeedValue(run.seed_name, number(v), run.name) for run, v in zip(runs, values)],

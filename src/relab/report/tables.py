@@ -18,12 +18,14 @@ from relab.health.engine import NotChecked
 from relab.health.rule import Finding
 from relab.record import evaluations
 from relab.record.history import Column, History
+from relab.record.state import NAMED as NAMED_GROUP
 from relab.report import course, scales, sure, words
 from relab.report.curves import curve, possible
 from relab.report.parts import PageHealth, PlacedFinding, Section, Table, local_time, section, table
 from relab.report.samples import samples
 from relab.report.schedule import schedule
 from relab.runs.grouping import Group, Run, shown
+from relab.runs.sentences import verdict_words
 from relab.schedules.evaluated import PROBE
 from relab.stats import slope
 
@@ -159,13 +161,13 @@ def _short(value: Any) -> str:
 
 
 def overview(groups: list[Group]) -> Section:
-    rows = [[g.label, r.name, r.seed_name, r.state, words.verdict(r.verdict), number(r.verdict.final),
+    rows = [[g.label, r.name, r.seed_name, r.state, verdict_words(r.verdict), number(r.verdict.final),
              _best(r)] for g in groups for r in g.runs]  # fmt: skip
     return section("Runs", [], [table(["config", "run", "seed", "status", "verdict", "last", "best (step)"], rows)])
 
 
 def _best(run: Run) -> str:
-    best = run.verdict.best
+    best = run.verdict.peak
     return f"{number(best.mean)} ({best.step:,})" if best else ""
 
 
@@ -176,7 +178,8 @@ def info(run: Run, full: bool) -> Section:
     meta = run.history.meta
     machine, packages = ({**facts} if isinstance(facts := meta.get(k), dict) else {} for k in ("machine", "packages"))
     rows = [(key, local_time(meta[key]) if key in TIMES and meta.get(key) else meta.get(key)) for key in INFO]
-    rows = [("format", run.history.source), ("seed (from the name)", run.seed), *rows] if _foreign(run) else rows
+    named = run.seed if meta.get("seed") is None and run.history.config.get("seed") is None else None
+    rows = [("format", run.history.source), ("seed (from the name)", named), *rows] if _foreign(run) else rows
     rows += [
         (key, machine.get(key))
         for key in (*(["host"] if full else []), "system", "cpu", "cores", "memory_mb", "python")
@@ -184,13 +187,15 @@ def info(run: Run, full: bool) -> Section:
     rows += [(key, packages.get(key)) for key in ("relab", "torch", "numpy", "numba", "gymnasium")]
     rows.insert(0, ("key settings", key_settings(run.history.config)))
     rows += [("uncommitted changes", _patch_hash(meta)), ("untracked files", _untracked(meta))]
-    known = [[words.INFO.get(k, k), _fact(k, v)] for k, v in rows if v not in (None, "", [])]
-    return section("Run info", [], [table(["", ""], known)])
+    said = [[words.INFO.get(k, k), _fact(k, v)] for k, v in rows if v not in (None, "", [])]
+    return section("Run info", [], [table(["", ""], [row for row in said if row[1]])])
 
 
 def _fact(key: str, value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
+    if key == "config_hash" and str(value).startswith(NAMED_GROUP):  # a run without settings: its name tells its group
+        return ""
     if key == "memory_mb" and is_number(value):
         return f"{value / 1024:.0f} GB"
     return words.reason(str(value)) if key == "why" else str(value)

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import re
 
-from relab.runs.sentences import counted_as
-from relab.runs.verdict import Verdict
-
 METRICS = {
     "eval/return_det": "evaluated return",
     "eval/return_sampled": "evaluated return, sampled actions",
@@ -35,15 +32,6 @@ ALGORITHMS = {"tracking_ac": "Tracking actor-critic"}
 LETTERS = 4  # of a name that is read letter by letter: PPO, DQN, TRPO
 CODE = re.compile(r"\b[a-z]+/[a-z_0-9]+\b")
 AXES = {"agent_steps": "steps", "env_steps": "steps", "sim_steps": "simulator steps", "iteration": "iterations"}
-VERDICTS = {
-    "learned": "learned", "below": "learned, far below its best at the end", "little": "learned little",
-    "hardly": "hardly learned", "top": "at the top throughout", "part": "learned, lost part of it",
-    "lost": "learned, lost it", "unstable": "unstable", "not": "did not learn", "flat": "no gain beyond the noise",
-    "gained": "gained, not far beyond the noise", "fell": "fell below its start", "unclear": "too noisy to tell",
-    "worse": "worse than random", "broken": "broke", "short": "too short to tell",
-    "unjudged": "not judged", "opposite": "not judged, returns of another sign", "none": "no result",
-    "fit": "critic alone", "model": "world model alone",
-}  # fmt: skip
 INFO = {
     "why": "how it ended", "heartbeat": "last sign of life", "config_hash": "config (hash)", "memory_mb": "memory",
     "deterministic": "same bytes each time",
@@ -89,11 +77,6 @@ def both(name: str) -> str:
 
 def axis(name: str) -> str:
     return AXES.get(name, name.replace("_", " "))
-
-
-def verdict(v: Verdict) -> str:
-    kind = counted_as(v)
-    return VERDICTS.get(kind, kind)
 
 
 def reason(text: str) -> str:

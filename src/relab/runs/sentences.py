@@ -252,7 +252,7 @@ def many_sentence(verdicts: list[Verdict], configs: int) -> str:
 COUNTED = {
     "learned": "learned", "below": "learned, but far below its best at the end", "little": "learned little",
     "hardly": "hardly learned", "top": "at the top throughout", "part": "learned and lost part of it",
-    "lost": "learned and lost it", "unstable": "unstable", "fell": "fell below their start", "gained": "gained, not far beyond the noise",
+    "lost": "learned and lost it", "unstable": "unstable", "fell": "fell below its start", "gained": "gained, not far beyond the noise",
     "not": "did not learn", "flat": "no gain beyond the noise", "unclear": "too noisy to tell", "worse": "worse than random", "broken": "broke",
     "short": "too short to tell", "unjudged": "not judged", "opposite": "not judged (returns of another sign)", "fit": "critic alone",
     "model": "world model alone", "none": "no result",

@@ -115,6 +115,12 @@ class Verdict:
         return good[-1].mean - good[0].mean, half_width(good[0], good[-1])
 
     @property
+    def peak(self) -> Estimate | None:
+        """The highest of its points, the last of equals, whatever became of it."""
+        good = [p for p in self.points if math.isfinite(p.mean)]
+        return max(reversed(good), key=lambda p: p.mean, default=None)
+
+    @property
     def evaluated(self) -> bool:
         """Whether points are evaluations; else each is the mean over about a tenth of training."""
         return self.metric.startswith("eval/")

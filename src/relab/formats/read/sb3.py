@@ -202,7 +202,10 @@ def _join(history: History, logged: History) -> None:
 def _use(history: History, source: Source, data: Settings) -> None:
     """Config, seed and what is known of the environment."""
     spec = data.pop("spec", {})
-    env = data.get("env") or sb3_files.monitor_env(source.files)
+    monitored, created = sb3_files.monitor_head(source.files)
+    env = data.get("env") or monitored
+    if created:
+        history.meta["created"] = created
     if env:
         data["env"] = spec["env"] = env
     if spec:

@@ -22,11 +22,13 @@ import numpy as np
 from relab.base import limits
 from relab.base.documents import Document, Settings
 from relab.base.jsonl import RecordError
+from relab.base.numbers import is_finite
 from relab.config.base import ConfigError
 from relab.config.yaml_io import parse_yaml
 from relab.formats.read import csv_file, table
 from relab.formats.read.settings_files import MAX_BYTES, parse_json
 from relab.formats.read.source import problem
+from relab.formats.read.tb_config import iso
 from relab.record.history import History
 
 LONGEST_PICKLE = 1_000  # characters of a setting
@@ -96,19 +98,20 @@ def _reduced(ended: Episodes, parts: Sequence[slice]) -> dict[str, list[float]]:
     return values
 
 
-def monitor_env(paths: Iterable[Path]) -> str:
-    """The environment's id, which the first line of a monitor file says."""
-    for path in paths:
-        if path.name.endswith("monitor.csv"):
-            with open(path, "rb") as file:
-                line = file.readline(1 << 16)
-            try:
-                env = parse_json(line.lstrip(b"#"), path.name).get("env_id")
-            except RecordError:
-                continue
-            if isinstance(env, str) and env not in ("", "None"):
-                return env
-    return ""
+def monitor_head(paths: Iterable[Path]) -> tuple[str, str]:
+    """The environment's id and when the run began, as the first lines of monitor files say."""
+    envs, begins = [], []
+    for path in (path for path in paths if path.name.endswith("monitor.csv")):
+        with open(path, "rb") as file:
+            line = file.readline(1 << 16)
+        try:
+            head = parse_json(line.lstrip(b"#"), path.name)
+        except RecordError:
+            continue
+        env, begin = head.get("env_id"), head.get("t_start")
+        envs += [env] if isinstance(env, str) and env not in ("", "None") else []
+        begins += [float(begin)] if is_finite(begin) else []
+    return next(iter(envs), ""), iso(min(begins)) if begins else ""
 
 
 # ---- Evaluations

@@ -30,6 +30,7 @@ from relab.runs import moves
 from relab.runs.grouping import Group, Run, shown
 from relab.runs.listing import ListedRun
 from relab.runs.seeds import SeedGroup
+from relab.runs.sentences import verdict_words
 from relab.runs.verdict import is_return
 from relab.web import bench as benches
 from relab.web import drawings, films, names
@@ -190,14 +191,13 @@ def strip(group: Group, place: int) -> Markup:
 
 
 def _seed(run: Run, called: str) -> SeedRow:
-    points = [p for p in run.verdict.points if math.isfinite(p.mean)]
     last = run.verdict.points[-1] if run.verdict.points else None
     limits = of_outcome(run.history, run.verdict.metric)
     known = last is not None and math.isfinite(last.se) and last.se > 0
     error = with_error(last.mean, last.se, limits, lambda x: figure(x, 2)) if last is not None and known else ""
-    best = max(points, key=lambda p: p.mean) if points else None
+    best = run.verdict.peak
     return SeedRow(
-        run.name, called, run.state, words.verdict(run.verdict),
+        run.name, called, run.state, verdict_words(run.verdict),
         number(last.mean) + error if last is not None else "none",
         number(best.mean) if best is not None else "none",
         f"{best.step:,}" if best is not None else "",
