@@ -448,3 +448,33 @@ def test_every_verdict_has_words():
 ])  # fmt: skip
 def test_steps_beyond_the_plan_are_no_share_of_it(done, total, text):
     assert sections._steps_of_planned(sections.count(done), done, total, "steps") == text
+
+
+def test_what_limits_many_runs_in_the_same_way_is_said_once():
+    """A page of 25 runs had a line for each of them: the machine was busy, with another load."""
+    busy = [
+        Finding(f"the machine was busy (load {i})", slug="busy-machine", run=f"r{i}", footer=True) for i in range(9)
+    ]
+    few = [Finding(f"1 seed of {name}", slug="single-seed", group=name, footer=True) for name in "ab"]
+    assert content.footers(busy + few) == [
+        "the machine was busy (load 0); 8 more like this", "1 seed of a", "1 seed of b"
+    ]  # fmt: skip
+
+
+def test_a_code_without_words_has_what_the_glossary_says(tmp_path):
+    run = grouping.load(write_run(tmp_path / "run", UP))[0].runs[0]
+    column = Column(np.arange(3), np.ones(3))
+    run.history.columns |= {"data/reward_mean": column, "foreign/train/mine": column}
+    shown = tables.all_metrics(run).tables[0]
+    said = {row[0]: row[-1] for row in shown.rows}
+    assert shown.head[-1] == "what it is"
+    assert said["data/reward_mean"] == "mean reward per agent step, as the environment gave it"
+    assert said["foreign/train/mine"] == ""
+
+
+def test_runs_beyond_those_with_sections_are_counted(tmp_path, monkeypatch):
+    monkeypatch.setattr(tables, "DETAILED", 1)
+    for seed in range(2):
+        write_run(tmp_path / f"run{seed}", UP, seed=seed)
+    parts = {part.title: part.lines for part in sections.build(tmp_path).sections}
+    assert parts["Other runs"][0].startswith("1 run more, listed under Runs")
