@@ -97,6 +97,16 @@ def leaps(changes: Mapping[str, tuple[Any, Any]]) -> str:
     return "; ".join(f"{key} is {figure(ratio)} times what it was" for key, ratio in far.items())
 
 
+def lowest_ends(views: Sequence[View]) -> str:
+    """The lowest end of these runs; of each environment where there are several, whose returns do not compare."""
+    ends: dict[Any, float] = {}
+    for view in views:
+        if (end := view.standing()) is not None:
+            env = view.config.get("env.name")
+            ends[env] = min(end.mean, ends.get(env, end.mean))
+    return ", ".join(f"{f'{env}: ' if len(ends) > 1 else ''}{number(end)}" for env, end in ends.items())
+
+
 def neighbours(report: Report, root: Path) -> list[View]:
     """Runs beside a single run, one level; folders that cannot be read are passed over."""
     if len(report.runs) != 1 or report.runs[0].view.history.source != "relab":
@@ -287,7 +297,8 @@ class Search:
             return self.use_of_critic(fitted[0])
         if all(view.verdict.kind == "model" for view in self.views):
             return self.use_of_model(self.views[0])
-        if solved_:
+        unwell = [f for f in self.report.main if f.about != "evidence" and states.get(f.run or "", "solved") == ""]
+        if solved_ and not unwell:  # what was found on another task is not settled by them
             return Nothing(self.solved_text(solved_), self.passed_over)
         if self.passed_over:
             return Nothing(f"what the findings call for cannot be proposed: {self.passed_over[0]}", self.passed_over,
@@ -341,12 +352,11 @@ class Search:
         return "nothing was found, and no return still rises at the end"
 
     def solved_text(self, views: list[View]) -> str:
-        ends = [v.standing() for v in views]
-        level = number(min(e.mean for e in ends if e is not None))
+        level, tasks = lowest_ends(views), {v.config.get("env.name") for v in views}
         who = views[0].name if len(views) == 1 else f"{len(views)} of {len(self.views)} runs"
         what = f"ended as high as asked or possible ({level})"
         bar = views[0].verdict.yardstick.solved
-        if bar is not None and all(not reached_goal(view) for view in views):
+        if bar is not None and len(tasks) == 1 and all(not reached_goal(view) for view in views):
             what = f"ended above the level that is called solved ({number(bar)}): {level}"
         return f"{who} {what}{self.errors_text(views) or self.worth_doing(views)}"
 
