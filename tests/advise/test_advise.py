@@ -15,8 +15,8 @@ import pytest
 from relab.advise import foreign, propose, render
 from relab.advise.predict import compare, predict
 from relab.advise.proposal import Nothing, Proposal
-from relab.advise.propose import Search, lowest_ends, neighbours
-from relab.advise.rising import OPEN, RISES, STAYS, trend_of
+from relab.advise.propose import Search, neighbours
+from relab.advise.rising import OPEN, RISES, STAYS, lowest_ends, trend_of
 from relab.base.jsonl import encode
 from relab.comparison import answer, outcomes
 from relab.config import layers, registry

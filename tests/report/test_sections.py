@@ -393,16 +393,26 @@ def test_each_environment_has_a_panel_and_a_card_of_its_own(tmp_path):
     assert "CartPole-v1: last evaluated return" in page
 
 
-def write_grid(folder: Path) -> Path:
-    """Two step sizes on two environments, five seeds each; the runs' names say nothing."""
+def write_grid(folder: Path, name: str = "{i}{seed}x") -> Path:
+    """Two step sizes on two environments, five seeds each; the runs' names say nothing, if not told to."""
     arms = [("Pendulum-v1", 0.1), ("CartPole-v1", 0.2), ("CartPole-v1", 0.1), ("Pendulum-v1", 0.2)]
     random = {"return_mean": 20.0, "return_std": 8.0, "n": 100}
     meta = {"spec": {"random": random, "reward_low": 1.0, "reward_high": 1.0, "horizon": 500}}
     for i, (env, lr) in enumerate(arms):
         for seed in range(5):
             config = {"algo": {"name": "ppo", "lr": lr}, "env": {"name": env}}
-            write_run(folder / f"{i}{seed}x", [v + lr * seed for v in UP], seed=seed, config=config, meta=meta)
+            called = name.format(i=i, seed=seed, env=env, lr=lr)
+            write_run(folder / called, [v + lr * seed for v in UP], seed=seed, config=config, meta=meta)
     return folder
+
+
+def test_over_environments_a_config_has_no_hash_for_a_name(tmp_path):
+    """Where names hold the environment the profile's lines were "ppo ed34ee" and the like, as wide as a page."""
+    folder = write_grid(tmp_path / "grid", "ppo-{env}-lr{lr}-s{seed}")
+    data = sections.build(folder, content.content([folder]))
+    figure = [part for part in data.sections if part.title == "Comparison"][-1].figures[0]
+    assert (figure.title, {row.label for row in figure.rows}) == ("2 environments", {"lr=0.1", "lr=0.2"})
+    assert ".thirds > :only-child { max-width:" in render.html(data)
 
 
 def test_a_config_has_one_short_name_and_one_colour_in_all_panels(tmp_path):

@@ -19,7 +19,7 @@ from relab.advise import foreign, question, restart, tried
 from relab.advise.checks import RejectedError, check
 from relab.advise.predict import cost, predict, same_group, same_task
 from relab.advise.proposal import FILE, Nothing, Proposal, diff_text, new_values
-from relab.advise.rising import OPEN, RISES, STAYS, Trend, of_most_seeds, trend_of
+from relab.advise.rising import OPEN, RISES, STAYS, Trend, lowest_ends, of_most_seeds, trend_of
 from relab.advise.tried import Tried
 from relab.base.jsonl import RecordError
 from relab.base.numbers import is_number
@@ -95,16 +95,6 @@ def leaps(changes: Mapping[str, tuple[Any, Any]]) -> str:
     numbers = {key: (a, b) for key, (a, b) in changes.items() if is_number(a) and is_number(b) and a and b}
     far = {key: b / a for key, (a, b) in numbers.items() if not 1 / LEAP <= b / a <= LEAP}
     return "; ".join(f"{key} is {figure(ratio)} times what it was" for key, ratio in far.items())
-
-
-def lowest_ends(views: Sequence[View]) -> str:
-    """The lowest end of these runs; of each environment where there are several, whose returns do not compare."""
-    ends: dict[Any, float] = {}
-    for view in views:
-        if (end := view.standing()) is not None:
-            env = view.config.get("env.name")
-            ends[env] = min(end.mean, ends.get(env, end.mean))
-    return ", ".join(f"{f'{env}: ' if len(ends) > 1 else ''}{number(end)}" for env, end in ends.items())
 
 
 def neighbours(report: Report, root: Path) -> list[View]:
@@ -271,6 +261,14 @@ class Search:
 
     # ---- Nothing
 
+    def wait_for(self, name: str, state: str) -> Nothing:
+        view = next(view for view in self.views if view.name == name)
+        ours = view.history.trained_by_relab and state != "running"
+        resume = f"`relab resume {address(view.history.folder)}{view.trust}` first"
+        then = resume if ours else "what it would end at is not known"
+        still = "still " if state == "running" else ""
+        return Nothing(f"{name} is {still}{state}: {then}", self.passed_over, self.by_hand())
+
     def by_hand(self) -> str:
         """What the first finding with a remedy says to try, as `relab examine` prints it."""
         finding = next((f for f in self.report.main if f.suggest), None)
@@ -282,16 +280,7 @@ class Search:
         solved_ = [view for view in self.views if states[view.name] == "solved"]
         waiting = [name for name, state in states.items() if state in ("running", "interrupted", "stale")]
         if waiting:
-            first, state = waiting[0], states[waiting[0]]
-            view = next(view for view in self.views if view.name == first)
-            ours = view.history.trained_by_relab and state != "running"
-            then = (
-                f"`relab resume {address(view.history.folder)}{view.trust}` first"
-                if ours
-                else "what it would end at is not known"
-            )
-            return Nothing(f"{first} is {'still ' if state == 'running' else ''}{state}: {then}", self.passed_over,
-                           self.by_hand())  # fmt: skip
+            return self.wait_for(waiting[0], states[waiting[0]])
         fitted = [view for view in self.views if view.verdict.fit is not None]
         if fitted and len(fitted) == len(self.views):
             return self.use_of_critic(fitted[0])
