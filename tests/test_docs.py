@@ -225,3 +225,11 @@ def test_commands_and_blocks_are_found():
     assert sorted(commands(PAGE)) == ["eval", "fly", "train"]
     assert runnable(PAGE) == ["# runnable\nx = 1\n"]
     assert headings(PAGE, level=2) == ["What it does", "What it does"]
+
+
+def test_no_page_speaks_of_what_its_reader_cannot_see():
+    """A study's source is introduced in a sentence, and its data are "the original log"."""
+    unseen = re.compile(r"\.\./shared|documents?[ /]\d{3}|\bthe documents?\b", re.IGNORECASE)
+    templates = sorted((ROOT / "src" / "relab").rglob("templates/*"))
+    texts = {page.name: read(page) for page in [*PAGES, *(each for each in templates if each.is_file())]}
+    assert {name: found.group() for name, text in texts.items() if (found := unseen.search(text))} == {}

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import os
 import shutil
 import subprocess
 import sys
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -27,6 +29,22 @@ def test_there_are_two_notebooks_without_outputs():
     assert [path.stem for path in NOTEBOOKS] == ["compare_and_figure", "read_sb3_logs"]
     cells = [cell for path in NOTEBOOKS for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]]
     assert not [cell for cell in cells if cell.get("outputs")], "outputs are made anew, and would tell of a machine"
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_what_a_notebook_takes_from_relab_is_there(path):
+    """At once, and not in the slow part alone: a function that had moved stopped one of them."""
+    cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+    code = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
+    lines = [line for cell in code for line in cell.split("\n")]
+    tree = ast.parse("\n".join(line for line in lines if not line.startswith(("%", "!"))))
+    names: dict[str, object] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and str(node.module).startswith("relab"):
+            exec(compile(ast.Module([node], []), str(path), "exec"), names)
+    used = [node for node in ast.walk(tree) if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name)]
+    modules = [(names[node.value.id], node.attr) for node in used if isinstance(names.get(node.value.id), ModuleType)]
+    assert [(module.__name__, attr) for module, attr in modules if not hasattr(module, attr)] == []
 
 
 @pytest.mark.slow

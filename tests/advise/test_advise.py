@@ -16,7 +16,7 @@ from relab.advise import foreign, propose, render
 from relab.advise.predict import compare, predict
 from relab.advise.proposal import Nothing, Proposal
 from relab.advise.propose import Search, neighbours
-from relab.advise.rising import OPEN, RISES, STAYS, trend_of
+from relab.advise.rising import OPEN, RISES, STAYS, lowest_ends, trend_of
 from relab.base.jsonl import encode
 from relab.comparison import answer, outcomes
 from relab.config import layers, registry
@@ -188,6 +188,31 @@ def test_a_solved_run_calls_for_nothing(tmp_path):
     advice = proposed(tmp_path / "good")
     assert isinstance(advice, Nothing)
     assert "as high as asked or possible" in advice.why
+
+
+def strangers(folder: Path, env: str, *ends: float) -> None:
+    """Logs of another tool without settings, one for each last return."""
+    for seed, end in enumerate(ends):
+        with Logger(str(folder / f"{env}-s{seed}"), seed=seed, env=env, algo="ppo") as log:
+            for i, value in enumerate(np.linspace(min(end, 20.0), end, 30)):
+                log.log(1000 * (i + 1), {"return/mean": float(value), "return/episodes": 10.0})
+
+
+def test_what_is_solved_on_one_task_settles_nothing_on_another(tmp_path):
+    """A folder of CartPole at 500 and of Pendulum that had not learned: "nothing worth proposing"."""
+    strangers(tmp_path / "both", "CartPole-v1", 500.0, 500.0)
+    strangers(tmp_path / "both", "Pendulum-v1", -1300.0, -1350.0)
+    advice = proposed(tmp_path / "both")
+    assert "as high as" not in advice.why
+    assert "worse-than-random" in advice.why
+
+
+def test_ends_of_two_tasks_are_told_apart(tmp_path):
+    """The lowest of both had been named as if it were one level: (-85)."""
+    strangers(tmp_path / "both", "CartPole-v1", 500.0)
+    strangers(tmp_path / "both", "Acrobot-v1", -80.0)
+    ends = lowest_ends([run.view for run in examine(tmp_path / "both").runs])
+    assert ends == "Acrobot-v1: -80, CartPole-v1: 483.4"
 
 
 # ---- Neighbours: do not repeat, and predict from them

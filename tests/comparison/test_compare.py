@@ -571,7 +571,7 @@ def test_steps_to_a_level_end_where_the_comparison_ends(tmp_path, capsys):
     assert {row["label"]: row["threshold"]["reached"] for row in rows} == {"long": 0, "brief": 0}
     text = printed(capsys, tmp_path, "--level", 400)
     assert "at step 2,000" in text.splitlines()[0]
-    assert "long not by half (0 of 5)" in text
+    assert "long not reached by half (0 of 5)" in text
 
 
 def test_a_mean_of_the_last_evaluations_says_how_many_there_are(tmp_path, capsys):

@@ -299,3 +299,10 @@ def test_the_last_bin_that_is_logged_is_the_support(top, expected):
     columns = {"value/mean": np.full(40, 147.0), "value/support_top": np.full(40, top), "return/mean": RISES}
     answer = asked("support-ceiling", made(columns, {"algo": {"name": "dreamer", "gamma": 0.997}}))
     assert ("found" if isinstance(answer, Finding) else answer) == expected
+
+
+@pytest.mark.parametrize(("value", "expected"), [(0.001, "info"), (3e-17, None)])
+def test_what_is_nearly_nothing_was_not_printed_with_three_digits(value, expected):
+    """A KL of 3e-17 beside rows of exactly 0 was taken for 0.000."""
+    kl = [0.0] * 30 + [value * i for i in range(1, 11)]
+    assert told("lost-to-rounding", {"policy/kl": np.array(kl), "return/mean": RISES}) == expected

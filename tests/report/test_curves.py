@@ -103,3 +103,15 @@ def test_as_json_an_axis_that_is_not_known_is_left_out_and_a_seed_that_is_not_kn
     assert plain({"lines": (line,)}) == {
         "lines": [{"name": "run", "seed": None, "x": [0.0], "y": [1.0], "time": [2.0]}]
     }
+
+
+@pytest.mark.parametrize(("kinds", "grey"), [(("discrete", "discrete"), True), (("discrete", "box"), False)])
+def test_healthy_runs_are_grey_only_where_they_lie_in_one_place_for_all(tmp_path, kinds, grey):
+    """The entropy of discrete actions stood behind that of a Gaussian as what is healthy."""
+    for seed, kind in enumerate(kinds):
+        spec = {"env": f"task{seed}-v1", "action": {"kind": kind, "n": 2, "dim": 1}}
+        config = {"env": {"name": f"task{seed}-v1"}}
+        write_run(tmp_path / f"run{seed}", [10.0 * i for i in range(9)], meta={"spec": spec}, config=config)
+    figure = curves.curve(grouping.load(tmp_path), "policy/entropy")
+    assert len(figure.groups) == 2
+    assert bool(figure.healthy) == grey

@@ -13,7 +13,7 @@ import pytest
 from relab import cli
 from relab.comparison import build
 from relab.comparison.task import Options
-from relab.report import comparison_page, content, pictures, render, sections, svg_pictures
+from relab.report import comparison_page, content, paper, pictures, render, sections, svg_pictures
 from relab.runs import grouping
 from report.made import write_run
 
@@ -45,6 +45,9 @@ def test_they_hold_the_numbers_of_the_comparison(tmp_path):
     assert [(row.label, row.mid) for row in intervals.rows] == [("hi$gh", 360.0), ("low", 140.0)]
     assert intervals.rows[0].values == list(HIGH)
     assert profile.rows[0].x == list(HIGH)
+    assert profile.across == "evaluated return"
+    assert pictures.SHARE in svg_pictures.draw(profile), "upwards, not as a part of what stands across"
+    assert paper.figure_of(profile).axes[0].get_ylabel() == pictures.SHARE
     assert profile.rows[0].share == [1.0, 0.8, 0.6, 0.4, 0.2]
     assert (better.rows[0].label, better.rows[0].mid) == ("low", 0.0)
     assert better.across == "probability that one of its runs beats one of hi$gh"

@@ -393,16 +393,26 @@ def test_each_environment_has_a_panel_and_a_card_of_its_own(tmp_path):
     assert "CartPole-v1: last evaluated return" in page
 
 
-def write_grid(folder: Path) -> Path:
-    """Two step sizes on two environments, five seeds each; the runs' names say nothing."""
+def write_grid(folder: Path, name: str = "{i}{seed}x") -> Path:
+    """Two step sizes on two environments, five seeds each; the runs' names say nothing, if not told to."""
     arms = [("Pendulum-v1", 0.1), ("CartPole-v1", 0.2), ("CartPole-v1", 0.1), ("Pendulum-v1", 0.2)]
     random = {"return_mean": 20.0, "return_std": 8.0, "n": 100}
     meta = {"spec": {"random": random, "reward_low": 1.0, "reward_high": 1.0, "horizon": 500}}
     for i, (env, lr) in enumerate(arms):
         for seed in range(5):
             config = {"algo": {"name": "ppo", "lr": lr}, "env": {"name": env}}
-            write_run(folder / f"{i}{seed}x", [v + lr * seed for v in UP], seed=seed, config=config, meta=meta)
+            called = name.format(i=i, seed=seed, env=env, lr=lr)
+            write_run(folder / called, [v + lr * seed for v in UP], seed=seed, config=config, meta=meta)
     return folder
+
+
+def test_over_environments_a_config_has_no_hash_for_a_name(tmp_path):
+    """Where names hold the environment the profile's lines were "ppo ed34ee" and the like, as wide as a page."""
+    folder = write_grid(tmp_path / "grid", "ppo-{env}-lr{lr}-s{seed}")
+    data = sections.build(folder, content.content([folder]))
+    figure = [part for part in data.sections if part.title == "Comparison"][-1].figures[0]
+    assert (figure.title, {row.label for row in figure.rows}) == ("2 environments", {"lr=0.1", "lr=0.2"})
+    assert ".thirds > :only-child { max-width:" in render.html(data)
 
 
 def test_a_config_has_one_short_name_and_one_colour_in_all_panels(tmp_path):
@@ -444,3 +454,33 @@ def test_an_answer_is_short_and_says_apart_what_its_numbers_are(tmp_path):
 ])  # fmt: skip
 def test_steps_beyond_the_plan_are_no_share_of_it(done, total, text):
     assert sections._steps_of_planned(sections.count(done), done, total, "steps") == text
+
+
+def test_what_limits_many_runs_in_the_same_way_is_said_once():
+    """A page of 25 runs had a line for each of them: the machine was busy, with another load."""
+    busy = [
+        Finding(f"the machine was busy (load {i})", slug="busy-machine", run=f"r{i}", footer=True) for i in range(9)
+    ]
+    few = [Finding(f"1 seed of {name}", slug="single-seed", group=name, footer=True) for name in "ab"]
+    assert content.footers(busy + few) == [
+        "the machine was busy (load 0); 8 more like this", "1 seed of a", "1 seed of b"
+    ]  # fmt: skip
+
+
+def test_a_code_without_words_has_what_the_glossary_says(tmp_path):
+    run = grouping.load(write_run(tmp_path / "run", UP))[0].runs[0]
+    column = Column(np.arange(3), np.ones(3))
+    run.history.columns |= {"data/reward_mean": column, "foreign/train/mine": column}
+    shown = tables.all_metrics(run).tables[0]
+    said = {row[0]: row[-1] for row in shown.rows}
+    assert shown.head[-1] == "what it is"
+    assert said["data/reward_mean"] == "mean reward per agent step, as the environment gave it"
+    assert said["foreign/train/mine"] == ""
+
+
+def test_runs_beyond_those_with_sections_are_counted(tmp_path, monkeypatch):
+    monkeypatch.setattr(tables, "DETAILED", 1)
+    for seed in range(2):
+        write_run(tmp_path / f"run{seed}", UP, seed=seed)
+    parts = {part.title: part.lines for part in sections.build(tmp_path).sections}
+    assert parts["Other runs"][0].startswith("1 run more, listed under Runs")

@@ -342,3 +342,10 @@ def test_a_smoothed_line_has_the_means_of_its_rows():
     assert set(course.mean) == {10.0}
     assert (set(course.low), set(course.high)) == ({5.0}, {15.0})
     assert ink.smoothed([(0.0, math.nan)]) == ([], [], [], [])
+
+
+def test_marks_of_small_numbers_differ():
+    """A learning rate that never changes had three marks, each called 3e-4."""
+    figure = svg.curve(data([line([3e-4, 3e-4, 3e-4])]))
+    marks = [e.text for e in ET.fromstring(figure).iter() if (e.text or "").endswith("e-4")]
+    assert marks == ["2.9e-4", "3e-4", "3.1e-4"]

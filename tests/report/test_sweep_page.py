@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from relab import cli
 from relab.report import content, render, sections, svg_sweep, sweep_page
 from report.made import write_run
 
@@ -91,12 +92,12 @@ def test_the_folder_of_its_runs_finds_it_too(tmp_path: Path):
 FRESH = "Best of 4 trials: lr=0.01, return 496.3 on the 5 seeds that chose it and 499.1 [492.9, 500] on 5 fresh ones: "
 
 
-def swept(folder: Path, text: str) -> Path:
+def swept(folder: Path, text: str, **more: object) -> Path:
     for lr in (0.1, 0.2):
         for seed in range(5):
             config = {"algo": {"name": "ppo", "lr": lr}}
             write_run(folder / "runs" / f"{lr}-s{seed}", (10.0, 400.0), seed=seed, config=config)
-    (folder / sweep_page.FILE).write_text(json.dumps(body(text=text)).replace("NaN", '"NaN"'))
+    (folder / sweep_page.FILE).write_text(json.dumps(body(text=text, **more)).replace("NaN", '"NaN"'))
     return folder
 
 
@@ -109,3 +110,21 @@ def test_the_first_sentence_is_about_fresh_seeds_and_the_winner_is_not_pooled(tm
     page = render.html(data)
     assert page.count('<figure class="shots">') == 2, "map and axes, each for wide and narrow pages"
     assert "What each axis does</summary>" in page
+
+
+def seeds(lr: float, some: range) -> dict:
+    values = [{"seed": s, "value": 400.0, "run": f"{lr}-s{s}", "reached": True, "note": ""} for s in some]
+    return {"n": len(values), "planned": len(values), "mean": 400.0, "low": 390.0, "high": 410.0, "values": values}
+
+
+def test_curve_and_notebook_entry_count_the_winner_by_its_fresh_seeds(tmp_path, monkeypatch):
+    """Both had pooled the seeds that chose it; the entry ended in an error, since the page names fewer seeds."""
+    bias = {"delta": 0.0, "low": -1.0, "high": 1.0, "n": [2, 3]}
+    best = {"trial": "a2_bx", "point": {"a": 2, "b": "x"}, "bias": bias, "text": "",
+            "selection": seeds(0.2, range(2)), "fresh": seeds(0.2, range(2, 5))}  # fmt: skip
+    folder = swept(tmp_path / "sweep", FRESH + "it held.", winner=best)
+    groups = sections.build(folder, content.content([folder])).curve.groups
+    assert [(group.label, len(group.lines)) for group in groups] == [("0.1", 5), ("0.2, fresh seeds", 3)]
+    monkeypatch.chdir(tmp_path)
+    assert cli.main(["note", str(folder), "--into", "log.md"]) == 0
+    assert "| 0.2, fresh seeds | 3 |" in Path("log.md").read_text()

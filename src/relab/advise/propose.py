@@ -19,7 +19,7 @@ from relab.advise import foreign, question, restart, tried
 from relab.advise.checks import RejectedError, check
 from relab.advise.predict import cost, predict, same_group, same_task
 from relab.advise.proposal import FILE, Nothing, Proposal, diff_text, new_values
-from relab.advise.rising import OPEN, RISES, STAYS, Trend, of_most_seeds, trend_of
+from relab.advise.rising import OPEN, RISES, STAYS, Trend, lowest_ends, of_most_seeds, trend_of
 from relab.advise.tried import Tried
 from relab.base.jsonl import RecordError
 from relab.base.numbers import is_number
@@ -261,6 +261,14 @@ class Search:
 
     # ---- Nothing
 
+    def wait_for(self, name: str, state: str) -> Nothing:
+        view = next(view for view in self.views if view.name == name)
+        ours = view.history.trained_by_relab and state != "running"
+        resume = f"`relab resume {address(view.history.folder)}{view.trust}` first"
+        then = resume if ours else "what it would end at is not known"
+        still = "still " if state == "running" else ""
+        return Nothing(f"{name} is {still}{state}: {then}", self.passed_over, self.by_hand())
+
     def by_hand(self) -> str:
         """What the first finding with a remedy says to try, as `relab examine` prints it."""
         finding = next((f for f in self.report.main if f.suggest), None)
@@ -272,22 +280,14 @@ class Search:
         solved_ = [view for view in self.views if states[view.name] == "solved"]
         waiting = [name for name, state in states.items() if state in ("running", "interrupted", "stale")]
         if waiting:
-            first, state = waiting[0], states[waiting[0]]
-            view = next(view for view in self.views if view.name == first)
-            ours = view.history.trained_by_relab and state != "running"
-            then = (
-                f"`relab resume {address(view.history.folder)}{view.trust}` first"
-                if ours
-                else "what it would end at is not known"
-            )
-            return Nothing(f"{first} is {'still ' if state == 'running' else ''}{state}: {then}", self.passed_over,
-                           self.by_hand())  # fmt: skip
+            return self.wait_for(waiting[0], states[waiting[0]])
         fitted = [view for view in self.views if view.verdict.fit is not None]
         if fitted and len(fitted) == len(self.views):
             return self.use_of_critic(fitted[0])
         if all(view.verdict.kind == "model" for view in self.views):
             return self.use_of_model(self.views[0])
-        if solved_:
+        unwell = [f for f in self.report.main if f.about != "evidence" and states.get(f.run or "", "solved") == ""]
+        if solved_ and not unwell:  # what was found on another task is not settled by them
             return Nothing(self.solved_text(solved_), self.passed_over)
         if self.passed_over:
             return Nothing(f"what the findings call for cannot be proposed: {self.passed_over[0]}", self.passed_over,
@@ -341,12 +341,11 @@ class Search:
         return "nothing was found, and no return still rises at the end"
 
     def solved_text(self, views: list[View]) -> str:
-        ends = [v.standing() for v in views]
-        level = number(min(e.mean for e in ends if e is not None))
+        level, tasks = lowest_ends(views), {v.config.get("env.name") for v in views}
         who = views[0].name if len(views) == 1 else f"{len(views)} of {len(self.views)} runs"
         what = f"ended as high as asked or possible ({level})"
         bar = views[0].verdict.yardstick.solved
-        if bar is not None and all(not reached_goal(view) for view in views):
+        if bar is not None and len(tasks) == 1 and all(not reached_goal(view) for view in views):
             what = f"ended above the level that is called solved ({number(bar)}): {level}"
         return f"{who} {what}{self.errors_text(views) or self.worth_doing(views)}"
 

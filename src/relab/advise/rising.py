@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -105,3 +107,13 @@ def of_most_seeds(rising: list[tuple[View, Trend]], whole: list[View]) -> tuple[
             uneven.append(f"{where} the return still rises at the end, in the others it does not: more steps are not"
                           " called for")  # fmt: skip
     return [(view, trend) for _, view, trend in sorted(kept, key=lambda one: one[0])], uneven
+
+
+def lowest_ends(views: Sequence[View]) -> str:
+    """The lowest end of these runs; of each environment where there are several, whose returns do not compare."""
+    ends: dict[Any, float] = {}
+    for view in views:
+        if (end := view.standing()) is not None:
+            env = view.config.get("env.name")
+            ends[env] = min(end.mean, ends.get(env, end.mean))
+    return ", ".join(f"{f'{env}: ' if len(ends) > 1 else ''}{number(end)}" for env, end in ends.items())

@@ -20,7 +20,7 @@ from relab.config.base import require
 from relab.config.views import config_hash, flatten
 from relab.health.foreign import mapping_of_return
 from relab.health.view import View
-from relab.runs import grouping, identity
+from relab.runs import grouping, identity, naming
 from relab.runs.grouping import Group, Run
 from relab.runs.naming import task_names
 from relab.runs.sentences import finals, interval_text
@@ -380,14 +380,24 @@ def over_tasks(tasks: Sequence[Task]) -> tuple[list[Standing], list[str]]:
 
 
 def _called(chosen: Sequence[str], way: Callable[[Arm], str], tasks: Sequence[Task]) -> dict[str, str]:
-    """A name to read for each variant: what it is called in its tasks, where they agree; else the one it has."""
+    """A name to read for each variant: what it is called in its tasks, where they agree; else what sets it apart from
+    the others of its task, whose names may hold the environment; else the one it has."""
     labels: dict[str, set[str]] = {}
     for task in tasks:
         names = task_names([arm.label for arm in task.arms], task.env)
         for arm in task.arms:
             labels.setdefault(way(arm), set()).add(names[arm.label])
-    called = {name: next(iter(labels[name])) if len(labels[name]) == 1 else name for name in chosen}
+    apart = _by_settings(chosen, {way(arm): arm for arm in tasks[0].arms})
+    called = {name: next(iter(labels[name])) if len(labels[name]) == 1 else apart.get(name, name) for name in chosen}
     return called if len(set(called.values())) == len(called) else {name: name for name in chosen}
+
+
+def _by_settings(chosen: Sequence[str], arms: Mapping[str, Arm]) -> dict[str, str]:
+    """lr=0.01 and lr=0.1, of variants that one task has; nothing where no settings are known."""
+    configs = [flatten(arms[name].runs[0].history.config) for name in chosen if name in arms]
+    if len(configs) < len(chosen) or not all(config.get("algo.name") for config in configs):
+        return {}
+    return dict(zip(chosen, naming.labels([naming.Nameable(config, ()) for config in configs])))
 
 
 def _shared(ran: Mapping[str, set[str]]) -> tuple[list[str], list[str]]:

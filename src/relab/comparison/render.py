@@ -169,7 +169,7 @@ def spread(mean: Mean) -> str:
 
 
 def median(threshold: Threshold) -> str:
-    return f"{threshold.median:,.0f}" if math.isfinite(threshold.median) else "not by half"
+    return f"{threshold.median:,.0f}" if math.isfinite(threshold.median) else "not reached by half"
 
 
 def share(row: Variant) -> str:

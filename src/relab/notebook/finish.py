@@ -31,7 +31,7 @@ FIXED = {
     r" in the others it does not: more steps are not called for",
     "not_held": r"the log does not hold a setting that may mend (?P<slug>\S+) \((?P<ways>.+)\), of what was found"
     r" \((?P<slugs>.+)\): `relab examine` says what to look at",
-    "top": r"(?P<who>.+?) ended as high as asked or possible \((?P<level>\S+)\)(?:; (?P<then>.+))?",
+    "top": r"(?P<who>.+?) ended as high as asked or possible \((?P<level>[^()]+)\)(?:; (?P<then>.+))?",
     "solved": r"(?P<who>.+?) ended above the level that is called solved \((?P<bar>\S+)\): (?P<level>[^;]+)"
     r"(?:; (?P<then>.+))?",
     "some": r"(?P<n>[\d,]+) of (?P<of>[\d,]+) runs",

@@ -23,6 +23,7 @@ from relab.notebook.words import Words
 from relab.record.clock import elapsed
 from relab.record.evaluations import MODES, judging_metric, outcome_of
 from relab.record.history import History
+from relab.report import sweep_page
 from relab.report.page import Page
 from relab.report.parts import ConfigChanges, GroupOutcome
 from relab.report.sections import last_step
@@ -183,7 +184,9 @@ def _status(group: Group, w: Words) -> str:
 
 
 def outcomes(groups: list[Group], page: Page, folder: Path, w: Words) -> Table:
-    """A row per config of the folder: seeds, episodes, what it came to with its interval, every seed's number."""
+    """A row per config of the folder: seeds, episodes, what it came to with its interval, every seed's number.
+    A sweep's winner has those of its fresh seeds, as on the page."""
+    groups = [sweep_page.unselected(group, page.sweep) for group in groups]
     judged = {x.metric.startswith("eval/") for x in page.outcome}
     last = "last" if judged == {True} else "training" if judged == {False} else "either"
     last = "values" if any(run.verdict.fit for group in groups for run in group.distinct) else last

@@ -14,12 +14,14 @@ from relab.comparison.task import Options
 from relab.formats.read.find import LoadedRuns, find, load_all
 from relab.formats.read.hints import Hints
 from relab.health.examine import Report, examine_loaded
+from relab.health.rule import Finding
 from relab.report import comparison_page, sweep_page
 from relab.report.page import Facts
 from relab.runs import grouping, together
 from relab.runs.grouping import Group
 from relab.runs.together import Together
 
+ALIKE = 2  # remarks of one kind that are all printed
 Earlier = Callable[[], Sequence[Tried]]  # what was tried before; asked only where something is proposed
 
 
@@ -105,9 +107,20 @@ def examined(
         not_read=[*report.unreadable, *report.not_read],
         remarks=report.remarks,
         muted=report.muted,
-        limits=list(dict.fromkeys(f.message for f in report.findings if f.footer)),
+        limits=footers([f for f in report.findings if f.footer]),
         proposal=proposed(report, folder, earlier),
     )
+
+
+def footers(findings: Sequence[Finding]) -> list[str]:
+    """What limits the runs: said of many in the same way, it is said once, with their number."""
+    by_rule: dict[str, list[str]] = {}
+    for finding in findings:
+        by_rule.setdefault(finding.slug, []).append(finding.message)
+    few = [(list(dict.fromkeys(said)), len(said)) for said in by_rule.values()]
+    return [
+        text for said, n in few for text in (said if len(said) <= ALIKE else [f"{said[0]}; {n - 1} more like this"])
+    ]
 
 
 def proposed(report: Report, folder: Path, earlier: Earlier) -> str:

@@ -159,7 +159,7 @@ def curve(
         bundles,
         _shared_axes(bundles, beside),
         log_y(metric, unit, bundles, heights),
-        (healthy_stretches(runs[0], metric) or None) if runs and not is_return(metric) else None,
+        (healthy_stretches(groups, metric) or None) if runs and not is_return(metric) else None,
     )
 
 
@@ -198,17 +198,21 @@ def _trained(metric: str) -> bool:
     return metric in glossary.RETURNS and not metric.startswith("eval/")
 
 
-def healthy_stretches(run: Run, metric: str) -> list[Stretch]:
-    """Where healthy runs of this run's algorithm lie in each third of its steps; empty where nobody knows."""
-    view = View(run.history, run.name, state=run.state)
-    levels = healthy_levels(view, metric)
+def healthy_stretches(groups: Sequence[Group], metric: str) -> list[Stretch]:
+    """Where healthy runs of these runs' algorithm and kind of actions lie in each third of the first one's steps; empty
+    where nobody knows, or where it is not one place for all of them."""
+    views = [View(run.history, run.name, state=run.state) for run in (group.runs[0] for group in groups)]
+    known = [healthy_levels(view, metric) for view in views]
+    if any(levels != known[0] for levels in known):
+        return []
+    run, view, levels = groups[0].runs[0], views[0], known[0]
     column = run.history.columns.get(metric)
     if not levels or column is None or len(column.steps) < 2 or view.until == math.inf:
         return []
     begun, last = float(column.steps[0]), float(column.steps[-1])
     ends = np.linspace(begun, last if view.until is None else max(view.until, last), 4).tolist()
-    known = [(levels.get(third), ends[i], min(ends[i + 1], last)) for i, third in enumerate(THIRDS)]
-    return [Stretch(start, end, each.low, each.high) for each, start, end in known if each is not None and start < end]
+    thirds = [(levels.get(third), ends[i], min(ends[i + 1], last)) for i, third in enumerate(THIRDS)]
+    return [Stretch(start, end, each.low, each.high) for each, start, end in thirds if each is not None and start < end]
 
 
 def _bundle(group: Group, metric: str, shown: str, limits: tuple[float, float]) -> Bundle:

@@ -16,7 +16,7 @@ from relab.base.jsonl import writing
 from relab.config.base import require
 from relab.report.curves import CurveFigure
 from relab.report.figure import curve_figure
-from relab.report.pictures import Improvement, Intervals, Picture, Profile, Row, Trace
+from relab.report.pictures import SHARE, Improvement, Intervals, Picture, Profile, Row, Trace
 from relab.report.svg_scale import COLOURS
 
 if TYPE_CHECKING:
@@ -84,8 +84,11 @@ def _rows(axes: Axes, picture: Intervals) -> None:
         label.label1.set_parse_math(False)  # names come from logs: a dollar sign would start a formula
     axes.set_ylim(len(picture.rows) - 0.4, -0.6)
     if isinstance(picture, Improvement):
-        axes.set_xlim(0, 1)
+        axes.set_xlim(-0.02, 1.02)  # a tick at 0 or 1 stands clear of the frame
         axes.axvline(0.5, color="0.4", ls="--", lw=0.8, zorder=0)
+    else:
+        axes.use_sticky_edges = False  # a bar's end is no edge of the picture
+        axes.margins(x=0.03)
     axes.grid(axis="x", alpha=0.25)
 
 
@@ -102,7 +105,7 @@ def _profile(axes: Axes, picture: Profile) -> None:
     pad = 0.04 * (max(ends) - min(ends)) or 1.0
     for row in picture.rows:
         _trace(axes, row, min(ends) - pad, max(ends) + pad)
-    axes.set(xlim=(min(ends) - pad, max(ends) + pad), ylim=(-0.02, 1.02), ylabel="share of runs")
+    axes.set(xlim=(min(ends) - pad, max(ends) + pad), ylim=(-0.02, 1.02), ylabel=SHARE)
     axes.grid(alpha=0.25)
     drawing = axes.get_figure(root=True)
     assert drawing is not None

@@ -20,6 +20,7 @@ from relab.runs.naming import task_names
 from relab.stats import wilson
 
 T = TypeVar("T")
+SHARE = "share of runs at or above"  # a profile's name upwards
 MOST = 8  # variants in one picture; the table has all
 
 
@@ -114,7 +115,7 @@ def _improvement(task: Task, place: Mapping[str, int]) -> Improvement:
 def _profile(task: Task, place: Mapping[str, int], name: str) -> Profile:
     names = task_names(place, task.env)
     rows = [_trace(names[v.label], place[v.label], _finite(v.values)) for v in task.variants if _finite(v.values)]
-    return Profile(task.env, f"{name}: share of runs at or above", rows[:MOST])
+    return Profile(task.env, name, rows[:MOST])
 
 
 def _trace(label: str, place: int, values: Sequence[float]) -> Trace:
@@ -137,7 +138,7 @@ def over_tasks(standings: Sequence[Standing], places: Mapping[str, int] | None =
         for s in standings
     ]  # fmt: skip
     title = f"{standings[0].tasks} environments"
-    return Profile(title, "score (0 random, 1 highest): share of runs at or above", rows[:MOST])
+    return Profile(title, "score (0 random, 1 highest)", rows[:MOST])
 
 
 def _finite(values: Sequence[float]) -> list[float]:

@@ -104,6 +104,7 @@ def page(
     findings, against = [each.finding for each in examined.fired], named.history if named else None
     folded = tables.sections(groups, examined, full)
     swept = sweep_page.build(path)
+    counted = [sweep_page.unselected(group, swept) for group in groups]
     first_of_rules = top(examined.fired, groups)
     return Page(
         title=about_of(path, groups),
@@ -111,9 +112,9 @@ def page(
         sentence=headline(path, groups, findings, against, standing[0]),
         sweep=swept,
         replication=replication_page.build(path),
-        curve=curve(groups, "", findings, named or parent_run(groups), "reference" if named else "parent"),
+        curve=curve(counted, "", findings, named or parent_run(groups), "reference" if named else "parent"),
         panels=panels(groups, findings),
-        outcome=[outcome(sweep_page.unselected(group, swept)) for group in groups],
+        outcome=[outcome(group) for group in counted],
         examined=examined.done,
         findings=first_of_rules,
         more_findings=len(findings) - len(first_of_rules),

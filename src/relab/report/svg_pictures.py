@@ -7,7 +7,7 @@ from collections.abc import Callable
 from html import escape
 
 from relab.base.text import cut, number, wrap
-from relab.report.pictures import Improvement, Intervals, Picture, Profile, Row, Trace
+from relab.report.pictures import SHARE, Improvement, Intervals, Picture, Profile, Row, Trace
 from relab.report.svg_scale import Scale, colour, dashed, drawing, padded, tick_text, ticks
 
 WIDTH, LEFT, RIGHT, ROW, HEAD = 400, 12, 12, 40, 24  # a third of a page, or a telephone
@@ -67,8 +67,8 @@ def profile(picture: Profile) -> str:
     names, foot = wrap(picture.across, ACROSS, most=2), 216
     height = foot + 30 + LINE * len(names) + 17 * len(picture.rows)
     xs = [v for row in picture.rows for v in row.x]
-    x, y = padded(xs, 46, WIDTH - RIGHT), Scale(0, 1, foot, HEAD + 6)
-    parts = [_text(LEFT, 14, cut(picture.title, ACROSS), weight=600), _across(x, foot, names)]
+    x, y = padded(xs, 58, WIDTH - RIGHT), Scale(0, 1, foot, HEAD + 6)
+    parts = [_text(LEFT, 14, cut(picture.title, ACROSS), weight=600), _across(x, foot, names), _upwards(y(0.5))]
     for value in (0.0, 0.25, 0.5, 0.75, 1.0):
         parts.append(f'<path d="M{x.start} {y(value):.1f}H{x.end}" stroke="currentColor" opacity=".12"/>')
         parts.append(_text(x.start - 6, y(value) + 4, f"{value:g}", "end"))
@@ -110,6 +110,11 @@ def _across(x: Scale, foot: float, names: list[str]) -> str:
         parts.append(_text(x(value), foot + 16, tick_text(value), "middle"))
     parts += [_text((x.start + x.end) / 2, foot + 31 + LINE * i, name, "middle") for i, name in enumerate(names)]
     return "".join(parts)
+
+
+def _upwards(middle: float) -> str:
+    turned = f'transform="rotate(-90 {LEFT} {middle:.1f})" text-anchor="middle"'
+    return f'<text x="{LEFT}" y="{middle:.1f}" {turned}>{escape(SHARE)}</text>'
 
 
 def _text(x: float, y: float, what: str, anchor: str = "start", weight: int = 400) -> str:

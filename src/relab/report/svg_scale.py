@@ -96,8 +96,9 @@ def marks_of(scale: Scale, most: int) -> list[float]:
 
 
 def tick_text(value: float) -> str:
-    if 0 < abs(value) < 0.001:
-        return f"{value:.0e}".replace("e-0", "e-")  # 0.0001 would stand over the axis' name
+    if 0 < abs(value) < 0.001:  # 0.0001 would stand over the axis' name
+        digits = next(n for n in (0, 1, 2, 3) if n == 3 or math.isclose(float(f"{value:.{n}e}"), value, rel_tol=1e-6))
+        return f"{value:.{digits}e}".replace("e-0", "e-")
     return count(value) if abs(value) >= 10_000 else number(float(f"{value:.10g}"))  # 0.30000000000000004
 
 

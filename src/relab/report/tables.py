@@ -66,8 +66,12 @@ def sections(groups: list[Group], examined: PageHealth, full: bool) -> list[Sect
     for run in runs[:DETAILED]:
         parts += [replace(part, run=run.name) for part in [info(run, full), *_of_run(run, full, findings)]]
     if len(runs) > DETAILED:
-        parts.append(section("Other runs", lines=[f"runs without a section here: {len(runs) - DETAILED}"]))
+        parts.append(section("Other runs", lines=[_left_out(len(runs) - DETAILED)]))
     return parts
+
+
+def _left_out(n: int) -> str:
+    return f"{plural(n, 'run')} more, listed under Runs: `relab report` with the folder of one makes its own page"
 
 
 def _of_run(run: Run, full: bool, findings: Sequence[Finding]) -> list[Section]:
@@ -238,12 +242,21 @@ def core(run: Run) -> Section | None:
 
 def all_metrics(run: Run) -> Section | None:
     names = sorted(n for n in run.history.columns if n not in CORE and not n.startswith("time/"))
-    return metrics_section("All other metrics", run.history, names)
+    part = metrics_section("All other metrics", run.history, names)
+    return replace(part, tables=[explained(each) for each in part.tables]) if part else None
 
 
 def metrics_section(title: str, history: History, names: list[str]) -> Section | None:
     rows = [metric_row(name, history.columns[name]) for name in names if len(history.columns[name].values)]
     return section(title, [], [metric_table(rows)]) if rows else None
+
+
+def explained(metrics: Table) -> Table:
+    """With the glossary's words beside names that are codes; another tool's names have none there."""
+    said = [words.meaning(row[0]) for row in metrics.rows]
+    if not any(said):
+        return metrics
+    return replace(metrics, head=[*metrics.head, "what it is"], rows=[[*r, s] for r, s in zip(metrics.rows, said)])
 
 
 def metric_table(rows: list[list[str]], caption: str = "") -> Table:

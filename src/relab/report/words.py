@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from relab.record import glossary
 METRICS = {
     "eval/return_det": "evaluated return",
     "eval/return_sampled": "evaluated return, sampled actions",
@@ -73,6 +74,15 @@ def algorithm(name: str) -> str:
 def both(name: str) -> str:
     """For tables that people look names up in: KL of an update (policy/kl)."""
     return f"{METRICS[name]} ({name})" if name in METRICS else name
+
+
+def meaning(name: str) -> str:
+    """The first clause of what the glossary says of a code; nothing where the name has words of its own.
+
+    >>> meaning("data/reward_mean"), meaning("rollout/my_reward")
+    ('mean reward per agent step, as the environment gave it', '')
+    """
+    return glossary.metric(name).meaning.partition(";")[0] if glossary.known(name) else ""
 
 
 def axis(name: str) -> str:
