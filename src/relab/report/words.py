@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from relab.record import glossary
+
 METRICS = {
     "eval/return_det": "evaluated return",
     "eval/return_sampled": "evaluated return, sampled actions",
