@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import subprocess
 import sys
 import textwrap
@@ -11,8 +12,10 @@ import textwrap
 import pytest
 
 from relab import callbacks
-from relab.callbacks import Watch, watch
+from relab.callbacks import Watch, watch, watching
+from relab.health.examine import examine
 from relab.record import history
+from relab.runs import glance
 from where import ROOT
 
 PEERS = ROOT / ".venv-sb3" / "bin" / "python"
@@ -77,7 +80,7 @@ def test_the_writer_goes_on_as_before_and_rows_have_relabs_names(tmp_path):
 
 
 def test_a_rule_that_fires_is_told_while_it_trains_and_once(tmp_path, monkeypatch):
-    monkeypatch.setattr(callbacks, "SHARE", 1e9)  # these rows take no time: every look would be too dear
+    monkeypatch.setattr(watching, "SHARE", 1e9)  # these rows take no time: every look would be too dear
     writer, said = written(tmp_path, 30.0, every=2048)
     first = next(text for text in said if "steps-too-large" in text)
     assert int(first.split(":")[0].rpartition(" ")[2].replace(",", "")) < 512 * 40, "before the end"
@@ -89,7 +92,7 @@ def test_a_rule_that_fires_is_told_while_it_trains_and_once(tmp_path, monkeypatc
 
 
 def test_a_healthy_run_hears_nothing(tmp_path, monkeypatch):
-    monkeypatch.setattr(callbacks, "SHARE", 1e9)
+    monkeypatch.setattr(watching, "SHARE", 1e9)
     said = []
     with Watch(str(tmp_path / "a"), {"lr": 3e-4}, algo="ppo", env="CartPole-v1", seed=0, every=2048,
                tell=lambda text, _: said.append(text)) as log:  # fmt: skip
@@ -109,6 +112,62 @@ def test_looking_waits_until_it_is_within_its_share_of_the_time(tmp_path):
         log.log(60, **{"return/mean": 1.0})
         log.log(61, **{"return/mean": 1.0})
         assert log.looks >= 2
+
+
+def test_episodes_that_end_one_after_the_other_are_written_together(tmp_path, monkeypatch):
+    """A script like CleanRL's logs each of them; on a busy machine so many writes take more time than relab may."""
+    writes, put = [], watching.Logger._put
+    monkeypatch.setattr(watching.Logger, "_put", lambda self, name, line: (writes.append(name), put(self, name, line)))
+    with Watch(str(tmp_path / "a"), algo="ppo", every=10**9) as log:
+        for step in range(1, 1001):
+            log.log(step, **{"return/mean": 1.0})
+        assert writes.count("metrics.jsonl") < 100
+        monkeypatch.setattr(watching, "TOGETHER_S", 0.0)
+        log.log(1001, **{"return/mean": 1.0})
+        assert len(history.load(tmp_path / "a").columns["return/mean"].values) == 1001, "in their order, none is left"
+
+
+ENDINGS = {
+    "raise ValueError('an error of the training')": ("failed", "ValueError: an error of the training"),
+    "raise KeyboardInterrupt": ("interrupted", "KeyboardInterrupt"),
+    "raise SystemExit(0)": ("finished", None),
+    "pass": ("finished", None),
+}
+
+
+@pytest.mark.parametrize("ending", ENDINGS, ids=["error", "ctrl-c", "exit", "end"])
+def test_a_record_that_nobody_closed_says_how_the_program_ended(tmp_path, ending):
+    program = f"""
+    from relab.callbacks import Watch
+    log = Watch("a", {{"total_timesteps": 1000}}, algo="ppo")
+    for step in range(1, 500):
+        log.log(step, **{{"return/mean": 1.0}})
+    {ending}
+    """
+    env = {"PATH": "/usr/bin:/bin", "PYTHONPATH": str(ROOT / "src"), "HOME": str(tmp_path)}
+    done = subprocess.run([sys.executable, "-c", textwrap.dedent(program)], check=False, env=env, cwd=tmp_path,
+                          capture_output=True, text=True)  # fmt: skip
+    assert "run-incomplete" not in done.stderr, "who ended it knows"
+    run, (status, message) = history.load(tmp_path / "a"), ENDINGS[ending]
+    assert (run.meta["status"], len(run.columns["return/mean"].values)) == (status, 499)
+    said = [event["message"] for event in run.events if event["kind"] == "error"]
+    assert [one for one in said if message and message in one] == said
+    assert bool(said) == bool(message)
+
+
+def test_what_below_random_means_is_asked_when_a_healthy_run_would_have_begun_to_learn(tmp_path, monkeypatch):
+    """DQN on CartPole earns 14 at step 3,000 of 60,000, where random earns 22, and 160 at its end."""
+    monkeypatch.setattr(watching, "SHARE", 1e9)
+    told = {"dqn": [], "ppo": []}
+    for algo, steps in told.items():
+        facts = {"total_timesteps": 60_000, "seed": 0, "env_id": "CartPole-v1"}
+        with Watch(str(tmp_path / algo), facts, algo=algo, every=1000,
+                   tell=lambda text, finding, steps=steps: steps.append((finding.slug, text))) as log:  # fmt: skip
+            for step in range(500, 60_001, 500):
+                log.log(step, **{"return/mean": 9.4 + step % 1500 / 5000, "return/episodes": 50, "return/std": 0.8})
+    first = {algo: next(text for slug, text in steps if slug == "worse-than-random") for algo, steps in told.items()}
+    assert first["dqn"].startswith("relab at step 30,000: ")
+    assert first["ppo"].startswith("relab at step 6,000: ")
 
 
 def test_a_step_count_that_is_none_is_refused(tmp_path):
@@ -197,6 +256,43 @@ def test_off_policy_runs_keep_their_temperature_apart(tmp_path, algo, env):
 
 @pytest.mark.slow
 @needs_peers
+def test_learn_called_again_goes_on_and_a_callback_may_end_it(tmp_path):
+    program = """
+    from stable_baselines3 import PPO
+    from stable_baselines3.common.callbacks import BaseCallback
+    from relab.callbacks import SB3Callback
+    class Enough(BaseCallback):
+        def _on_step(self):
+            return self.num_timesteps < 300
+    def model():
+        return PPO("MlpPolicy", "CartPole-v1", n_steps=64, seed=0, device="cpu")
+    one, callback = model(), SB3Callback("again", every=64)
+    one.learn(256, callback=callback)
+    one.learn(256, callback=callback, reset_num_timesteps=False)
+    one.learn(256, callback=callback)  # which counts from 0 again
+    try:
+        model().learn(256, callback=callback)
+    except ValueError as error:
+        print(error)
+    one.learn(64, callback=SB3Callback("resumed"))
+    model().learn(1024, callback=[SB3Callback("enough", every=64), Enough()])
+    """
+    done = run_peer(program, tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "again holds a run" in done.stdout, "another model is another run"
+    run = history.load(tmp_path / "again")
+    steps = run.columns["policy/kl"].steps
+    assert (steps[1:] > steps[:-1]).all()
+    assert (steps[-1], run.config["total_steps"], run.meta["status"]) == (768, 768, "finished")
+    assert [event["step"] for event in run.events if event["kind"] == "resume"] == [256, 512]
+    assert history.load(tmp_path / "resumed").meta["resumed"]
+    assert "run-incomplete" not in done.stderr
+    assert [f.slug for f in examine(tmp_path / "enough").main] == []
+    assert glance.own(os.fsencode(tmp_path / "enough")).status == "finished"
+
+
+@pytest.mark.slow
+@needs_peers
 def test_the_lines_on_the_first_screen_of_the_readme_run_and_warn(tmp_path):
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     block = next(part.split("```")[0] for part in text.split("```python\n")[1:] if "SB3Callback" in part)
@@ -216,7 +312,7 @@ def test_the_lines_on_the_first_screen_of_the_readme_run_and_warn(tmp_path):
 
 def test_the_line_that_the_readme_shows_is_the_line_that_is_told(tmp_path, monkeypatch):
     """Of a learning rate of 0.1 and one update of eleven with a KL of 21.2: the cause, not its symptom."""
-    monkeypatch.setattr(callbacks, "SHARE", 1e9)
+    monkeypatch.setattr(watching, "SHARE", 1e9)
     said = []
     facts = {"learning_rate": 0.1, "total_timesteps": 25_000, "env_id": "CartPole-v1", "seed": 0}
     with Watch(str(tmp_path / "a"), facts, algo="ppo", every=6144, tell=lambda text, _: said.append(text)) as log:

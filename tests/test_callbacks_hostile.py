@@ -9,8 +9,9 @@ import sys
 
 import pytest
 
-from relab import callbacks, logger
-from relab.callbacks import Record, Watch, watch
+from relab import logger
+from relab.callbacks import Watch, watch, watching
+from relab.callbacks.watching import Record
 from relab.cli import main
 from relab.record import history
 from test_callbacks import CLEANRL, PEERS, Tape, run_peer, train
@@ -35,7 +36,7 @@ STEPS = [math.nan, math.inf, "x", None, 2**70, -5, 1.5, [1]]
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch):
-    monkeypatch.setattr(callbacks, "SHARE", 1e9)  # look at every chance
+    monkeypatch.setattr(watching, "SHARE", 1e9)  # look at every chance
 
 
 def full_after(monkeypatch, rows: int) -> None:
@@ -71,7 +72,7 @@ def test_a_fault_of_relab_ends_no_training_and_rows_are_still_kept(tmp_path, mon
         calls.append(folder)
         raise RuntimeError("a rule that nobody foresaw")
 
-    monkeypatch.setattr(callbacks, "examine", broken)
+    monkeypatch.setattr(watching, "examine", broken)
     with Watch(str(tmp_path / "a"), algo="ppo", every=1) as log:
         for step in range(1, 50):
             log.log(step, **{"return/mean": 1.0})
@@ -186,8 +187,8 @@ def test_hostile_settings_are_text_on_every_page_and_no_secret_is_kept(tmp_path,
 
 FULL = """
 import errno, sys, types
-from relab import callbacks
-from relab.callbacks import SB3Callback, Record
+from relab.callbacks import SB3Callback
+from relab.callbacks.watching import Record
 from stable_baselines3 import PPO
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.logger import configure

@@ -134,10 +134,13 @@ class Logger:
             ) from None
 
     def _append(self, name: str, row: Mapping[str, Any]) -> None:
+        self._put(name, (json.dumps(row) + "\n").encode())
+
+    def _put(self, name: str, line: bytes) -> None:
         if name not in self._files:
             path = os.path.join(self.folder, name)
             self._files[name] = open(path, "ab", buffering=0, opener=_no_link)  # noqa: SIM115 - until close()
-        file, line = self._files[name], (json.dumps(row) + "\n").encode()
+        file = self._files[name]
         written = _write(file.write, line, file.name)
         if written != len(line):  # a full disk: no half row stays in the file
             os.ftruncate(file.fileno(), os.fstat(file.fileno()).st_size - written)

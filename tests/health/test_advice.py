@@ -6,6 +6,7 @@ import itertools
 import shutil
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from relab.advise.propose import propose
@@ -15,8 +16,9 @@ from relab.health.examine import examine
 from relab.health.mend import ANY, UP
 from relab.health.remedy import Remedy, known_values
 from relab.health.rule import Finding, all_rules
+from relab.health.usual import usual_values
 from relab.health.view import View
-from relab.record.history import History
+from relab.record.history import Column, History
 from where import histories
 
 
@@ -116,3 +118,13 @@ def test_another_algorithms_values_are_no_advice():
     assert values["algo.gamma"] == 0.5
     twin = View(History(Path(), config={"algo": {"name": "ppo", **config}}), "ppo2")
     assert known_values(twin, ppo)[0][1]["algo.max_grad_norm"] == 0.5
+
+
+@pytest.mark.parametrize(("state", "interval"), [("running", 4000), ("finished", 100)])
+def test_a_default_is_too_long_for_the_steps_that_a_run_will_have(state, interval):
+    """At step 5,000 of 200,000 Stable-Baselines3's 10,000 is no tenth of the run, and 100 is no advice."""
+    config = {"algo": {"name": "dqn"}, "total_steps": 200_000, "foreign": {"target_update_interval": 10_000_000}}
+    columns = {"value/loss": Column(np.array([100, 5000]), np.ones(2))}
+    history = History(Path(), config=config, columns=columns, meta={"logger": "relab.logger"})
+    values = usual_values(View(history, "dqn", state=state))
+    assert {"foreign.target_update_interval": interval} in [each for _, each in values]

@@ -89,6 +89,13 @@ def test_sectors_are_what_they_say():
     assert (none.starts, none.deaths) == (1, 0)
 
 
+def test_a_bin_says_the_directions_that_its_starts_headed_into():
+    """270 to 300 degrees is mostly S; its only start headed SE, and the table of directions has it there."""
+    rows = [{"heading": h, "speed": 1, "step_one": 1} for h in (295, 340, 359, 335)]
+    assert {c.first: c.sectors for c in evaluated.clusters(rows)} == {270: "SE", 330: "E, SE"}
+    assert [(c.sector, c.deaths) for c in evaluated.by_sector(rows) if c.deaths] == [("E", 2), ("SE", 2)]
+
+
 def test_the_worst_come_first():
     early, late = {"seed": 3, "final": 0.5, "first_death": 3}, {"seed": 1, "final": 0.5, "first_death": 9}
     rows = [late, {"seed": 2, "final": 0.2}, early, {"seed": 4}]

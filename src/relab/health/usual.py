@@ -53,7 +53,8 @@ def usual_values(view: View) -> list[tuple[str, Settings]]:
     if view.history.trained_by_relab or table is None:
         return []
     known = {key: word for key in view.config if (word := key.rpartition(".")[2]) in table}
-    cut = {key: most for key, word in known.items() if (most := _most(word, view.last_step)) < _size(table[word])}
+    steps = max(view.last_step, int(view.planned or 0) if view.unfinished else 0)
+    cut = {key: most for key, word in known.items() if (most := _most(word, steps)) < _size(table[word])}
     label = f"{'CleanRL' if whose == 'cleanrl' else 'Stable-Baselines3'}'s default for {str(view.algo).upper()}"
     shares = {key: f"{SHORT_OF[known[key]]:.0%} of the run's steps; {label}, {table[known[key]]:,}, is too long for it"
               for key in cut}  # fmt: skip

@@ -195,7 +195,7 @@ def _clusters(rows: Rows) -> Table | None:
     clusters = [cell for cell in evaluated.clusters(starts) if cell.deaths]
     if not clusters:
         return None
-    lines = [[f"{c.first:g} to {c.last:g}", f"{c.slow:g} to {c.fast:g}", c.sector, str(c.starts), str(c.deaths),
+    lines = [[f"{c.first:g} to {c.last:g}", f"{c.slow:g} to {c.fast:g}", c.sectors, str(c.starts), str(c.deaths),
               f"{c.share:.1%}", *(_deaths_by(starts, c, key) for key in ("stage", "type"))]
              for c in clusters[:MOST]]  # fmt: skip
     more = f", the first {MOST} of {len(clusters)}" if len(clusters) > MOST else ""

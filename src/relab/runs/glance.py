@@ -107,7 +107,8 @@ def own(folder: bytes, meta: Any = None) -> Glance:
         _add_outcome(summary, folder, outcome_of(meta))
         _without_diverged(summary, meta)
     _add_bounds(summary, meta.get("spec"))
-    summary.status = true_status(summary.status, not meta.get("logger"), summary.steps, summary.planned)
+    whole = not meta.get("logger") or bool(meta.get("stopped"))
+    summary.status = true_status(summary.status, whole, summary.steps, summary.planned)
     return summary
 
 

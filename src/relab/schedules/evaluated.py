@@ -113,7 +113,7 @@ class Bin:
 
     first: float  # heading in degrees, from here
     last: float  # up to here
-    sector: str
+    sectors: str  # directions that its starts headed into
     slow: float  # speed, from here
     fast: float  # up to here
     starts: int
@@ -148,14 +148,17 @@ def clusters(rows: Sequence[Mapping[str, Any]], angle: float = ANGLE, speed: flo
     """Deaths at step one by heading and speed of the danger: bins, most deaths first, each with the starts that fell
     into it. A bin with many deaths may only be one with many starts."""
     starts, deaths = Counter[tuple[int, int]](), Counter[tuple[int, int]]()
+    headed: dict[tuple[int, int], set[str]] = {}
     for row in rows:
         if is_finite(row.get("heading")) and is_finite(row.get("speed")):
             key = int(row["heading"] % 360 // angle), int(row["speed"] // speed)
             starts[key] += 1
+            headed.setdefault(key, set()).add(sector(row["heading"]))
             deaths[key] += to_int(row.get("step_one")) or 0
     total = sum(deaths.values())
-    bins = [Bin(a * angle, (a + 1) * angle, sector((a + 0.5) * angle), round(s * speed, 9), round((s + 1) * speed, 9),
-                starts[a, s], n, n / total if total else 0.0) for (a, s), n in deaths.items()]  # fmt: skip
+    bins = [Bin(a * angle, (a + 1) * angle, ", ".join(sorted(headed[a, s], key=SECTORS.index)), round(s * speed, 9),
+                round((s + 1) * speed, 9), starts[a, s], n, n / total if total else 0.0)
+            for (a, s), n in deaths.items()]  # fmt: skip
     return sorted(bins, key=lambda each: (-each.deaths, each.first, each.slow))
 
 

@@ -12,6 +12,7 @@ from relab.config import registry
 from relab.health.curve import Curve
 from relab.health.estimates import clear, shown
 from relab.health.foreign import named, sure_of_its_actions
+from relab.health.guess import BUFFERED
 from relab.health.mend import ANY, DOWN, SLOWER, SMALLER_STEPS, UP, set_to
 from relab.health.outcome import behind_others, failed, hardly_gained, rose_in_training
 from relab.health.rule import SHORT, Finding, Missing, rule
@@ -59,7 +60,8 @@ def run_incomplete(view: View, *, whole: float = 0.98, whole_elsewhere: float = 
     own = view.history.trained_by_relab
     if own and state == "finished" and share < whole and not view.kinds & {"stop"}:
         return Finding(f"the run ended {done}, and no event says why", share, last, confidence="high")
-    if not own and state in ("ended", "finished") and planned and _stopped_short(view, planned, whole_elsewhere):
+    ended = state in ("ended", "finished") and not _said_why(view)
+    if not own and ended and planned and _stopped_short(view, planned, whole_elsewhere):
         return Finding(f"the log ends {done}", share, last, suggest=[ELSEWHERE])
     if not view.meta.get("status") and not planned:
         raise Missing("meta.status, or the planned steps")
@@ -99,18 +101,21 @@ def _stopped_short(view: View, planned: float, whole: float) -> bool:
     mends={"algo.lr": ANY, "algo.ent_coef": ANY, "algo.gamma": ANY},
     names=("advantage-sign",),
 )
-def worse_than_random(view: View) -> Finding | None:
+def worse_than_random(view: View, *, patience: float = 0.1, patience_replay: float = 0.5) -> Finding | None:
     """
     What: the last two evaluations (without evaluations: the last two tenths of the training returns) lie below the
         random policy's return by more than two standard errors each.
     Why: something drives the policy the wrong way: a sign error, a dead actor, a degenerate critic. A policy that is
         sure of its bad actions (its entropy has collapsed) was pushed there: an advantage of the wrong sign does that.
     Known problems: early in training a deterministic policy may be worse than random; where sampled actions were
-        evaluated as well, they must be as bad.
+        evaluated as well, they must be as bad. One that runs still is asked from a tenth of its planned steps on, with
+        a method that learns from a replay buffer from half of them on.
     Refuted by: a random level measured on another environment or horizon, or returns in other units (scaled rewards).
     Try: look for a turned sign in rewards, advantages or losses; train the same algorithm on a task whose answer is
         known.
     """
+    if view.early(patience_replay if view.algo in BUFFERED else patience):
+        return None
     course, verdict = view.course(at_least=3), view.verdict
     level = view.random()[0]
     if verdict.random is None:

@@ -1,0 +1,263 @@
+"""How is a run recorded and looked at while it is trained elsewhere? The rules are asked every so many steps.
+
+Looking waits where it would take more than SHARE of the training's time; whatever goes wrong here is told, and training
+goes on.
+"""
+
+from __future__ import annotations
+
+import atexit
+import json
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from relab.base.blame import reason
+from relab.base.places import printable
+from relab.formats.read import cleanrl, find, settings_files
+from relab.formats.read.source import FOREIGN, Names, settings
+from relab.health.examine import examine
+from relab.health.render import tried
+from relab.health.rule import Finding, all_rules
+from relab.logger import Logger, _masked, known_settings
+
+SHARE = 0.01  # of the time since the start that looking may take
+TOGETHER_S = 2.0  # rows that come faster are written together: on a busy disk each write waits
+KNOWN = ("run-incomplete",)  # how it ended is no news to who ended it
+TELLING = ("warning", "error")  # an info is for who looks, not for who waits
+Tell = Callable[[str, Finding], None]
+
+
+def tell_stderr(text: str, finding: Finding) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+class Watch:
+    """A run folder that is looked at while it is written; a context manager that notes how the run ended."""
+
+    def __init__(
+        self,
+        folder: str,
+        config: Mapping[str, Any] | None = None,
+        *,
+        seed: int | None = None,
+        env: str | None = None,
+        algo: str | None = None,
+        every: int = 10_000,
+        tell: Tell = tell_stderr,
+        names: Names | None = None,
+        keys: Mapping[str, str] | None = None,
+        spec: Mapping[str, Any] | None = None,
+    ):
+        if every < 1:
+            raise ValueError(f"`every` is a number of steps and must be at least 1, but is {every}")
+        self.started = time.perf_counter()
+        self.every, self.tell, self.names = every, tell, dict(cleanrl.NAMES if names is None else names)
+        flat = {key: value for key, value in (config or {}).items() if not settings_files.is_place(key)}
+        flat |= {key: value for key, value in (("seed", seed), ("env", env), ("algo", algo)) if value is not None}
+        self.record = Record(folder, flat, known_settings(flat) if keys is None else keys, spec or {})
+        self.seconds = 0.0  # spent on writing and looking
+        self.looking = 0.0  # of these on looking
+        self.looks = 0
+        self.blind = False  # a look has failed, and would again
+        self.faults: set[str] = set()  # what went wrong, each told once
+        self.warned: list[Finding] = []
+        self._looked = 0  # step of the last look
+        self._cost = 0.0  # of the last look
+        atexit.register(self._left)
+        self._ready()
+
+    @property
+    def folder(self) -> Path:
+        return Path(self.record.folder)
+
+    @property
+    def share(self) -> float:
+        """How much of the time since the start went into writing and looking."""
+        return self.seconds / max(time.perf_counter() - self.started, 1e-9)
+
+    def log(self, step: int, **metrics: Any) -> None:
+        """One row at a step, under the tool's names or relab's; then a look, if it is time for one."""
+        self.row(step, metrics)
+
+    def row(self, step: int, metrics: Mapping[str, Any]) -> None:
+        """The same of a mapping, whatever its names."""
+        begun = time.perf_counter()
+        with self.unharmed("a row was not kept"):
+            self.record.row(step, dict(self._translated(name, value) for name, value in metrics.items()))
+        self.seconds += time.perf_counter() - begun
+        if self.record.last - self._looked >= self.every and self._may_look():
+            self.look(self.record.last)
+
+    def evaluation(self, step: int, returns: Iterable[float], lengths: Iterable[int] | None = None) -> None:
+        """The episodes of an evaluation with deterministic actions."""
+        begun = time.perf_counter()
+        with self.unharmed("an evaluation was not kept"):
+            self.record.evaluation(step, returns, lengths)
+        self.seconds += time.perf_counter() - begun
+
+    def look(self, step: int) -> list[Finding]:
+        """Ask every rule about the rows so far; what is new is told, and returned."""
+        begun, new = time.perf_counter(), self._new()
+        self.warned += new
+        for finding in new:
+            with self.unharmed("a warning was not kept"):
+                self.record.event("warning", step, slug=finding.slug, message=finding.message)
+        self._looked, self._cost, self.looks = step, time.perf_counter() - begun, self.looks + 1
+        self.seconds, self.looking = self.seconds + self._cost, self.looking + self._cost
+        for finding in new:
+            self.tell(warning(finding, step), finding)  # which may stop the training: that is its user's choice
+        return new
+
+    def _new(self) -> list[Finding]:
+        """What rules find that was not told yet; none where they cannot be asked."""
+        known, self.blind, new = {finding.slug for finding in self.warned}, True, list[Finding]()
+        with self.unharmed("relab cannot look at this run while it trains"):
+            self.record.flush()
+            fired = [f for f in examine(self.folder).main if f.severity in TELLING and f.slug not in (*known, *KNOWN)]
+            causes = known | {f.slug for f in fired}
+            new = [f for f in fired if f.explained_by not in causes]  # a symptom of what is told says nothing more
+            self.blind = False
+        return new
+
+    @contextmanager
+    def unharmed(self, what: str) -> Iterator[None]:
+        """Inside, nothing that goes wrong reaches the training: it is told, once for each kind."""
+        try:
+            yield
+        except Exception as error:  # whatever it is: hours of training are worth more than a row
+            if what not in self.faults:
+                self.faults.add(what)
+                why = reason(error) if self.blind else f"{type(error).__name__}: {error}"
+                print(printable(f"relab: {what} ({why}); training goes on"), file=sys.stderr, flush=True)
+
+    def close(self, status: str = "finished", why: str = "") -> None:
+        """A last look, which costs training nothing, and the end of the record."""
+        if self.record.meta["status"] != "running":
+            return
+        atexit.unregister(self._left)
+        with self.unharmed("the end of the run was not kept"):
+            self.record.close(status, why)  # first: an unfinished run is judged with more patience
+        try:
+            self.look(self.record.last)
+        finally:
+            with self.unharmed("the end of the run was not kept"):
+                self.record.release()
+            self._closed = time.perf_counter()
+
+    def stopped(self, reason: str, step: int) -> None:
+        """Why it ends before its planned steps."""
+        with self.unharmed("the end of the run was not kept"):
+            self.record.meta["stopped"] = reason  # for listings, which read no events
+            self.record.event("stop", step, reason=reason)
+
+    def go_on(self, total: int) -> None:
+        """Once more after its end."""
+        self.started += time.perf_counter() - self._closed
+        atexit.register(self._left)
+        with self.unharmed("the record cannot be written"):
+            self.record.go_on(total)
+
+    def __enter__(self) -> Watch:
+        return self
+
+    def __exit__(self, kind: Any, error: Any = None, *_: Any) -> None:
+        if kind is None:
+            return self.close()
+        status = "interrupted" if issubclass(kind, KeyboardInterrupt) else "failed"
+        return self.close(status, f"{kind.__name__}: {error}")
+
+    def _left(self) -> None:
+        """The program ends and nobody has closed the record: Ctrl-C and errors reach no callback."""
+        error = getattr(sys, "last_value", None)  # what ended the program, if that was an error
+        self.__exit__(error and type(error), error)
+
+    def _ready(self) -> None:
+        """What a look imports is imported before the first step, so that none waits for it."""
+        with self.unharmed("the record cannot be read"):
+            all_rules()
+            for source in find.find(self.folder):
+                find.read(source)
+        self.started = time.perf_counter()
+
+    def _may_look(self) -> bool:
+        """Whether a look now and the last one, as dear as the one before, stay within SHARE of the time.
+
+        Where writing alone takes so much, looking still has half of it: a record that nobody looks at warns of nothing.
+        """
+        so_far, most = time.perf_counter() - self.started, 2 * self._cost
+        within = self.seconds + most <= SHARE * so_far or self.looking + most <= SHARE / 2 * so_far
+        return within and not self.blind
+
+    def _translated(self, name: str, value: Any) -> tuple[str, Any]:
+        ours, factor = self.names.get(name, (name, 1.0))
+        return ours.removeprefix(FOREIGN), value if factor == 1.0 else factor * float(value)
+
+
+def warning(finding: Finding, step: int) -> str:
+    """relab at step 20,480: kl-too-high since 2,048: ...; try: lr 0.1 → 0.003 (relab explain kl-too-high)"""
+    since = f" since {finding.onset:,}" if finding.onset is not None else ""
+    tries = f"; try: {'; '.join(tried(one) for one in finding.suggest[:2])}" if finding.suggest else ""
+    return (f"relab at step {step:,}: {finding.severity}: {finding.slug}{since}: {finding.message}{tries}"
+            f" (relab explain {finding.slug})")  # fmt: skip
+
+
+class Record(Logger):
+    """The logger, with settings under relab's names, and the step it has come to."""
+
+    def __init__(self, folder: str, flat: Mapping[str, Any], keys: Mapping[str, str], spec: Mapping[str, Any]):
+        self.last, self.settings = 0, plain(settings(flat, keys))
+        self._lines: list[bytes] = []
+        self._written = 0.0  # when rows were last written
+        env, algo = (self.settings.get(part, {}).get("name") for part in ("env", "algo"))
+        super().__init__(folder, None, self.settings.get("seed"), env, algo)
+        self._replace("config.yaml", json.dumps(_masked(self.settings), indent=1))
+        self.meta["spec"].update(spec)
+        self.meta["keys"] = {key: keys[key] for key in flat if key in keys}
+        self._write_meta()
+
+    def row(self, step: int, metrics: Mapping[str, Any]) -> None:
+        self.last = max(self.last, int(step))
+        super().row(step, metrics)
+
+    def _put(self, name: str, line: bytes) -> None:
+        if name != "metrics.jsonl":
+            return super()._put(name, line)
+        self._lines.append(line)
+        if time.monotonic() - self._written >= TOGETHER_S:
+            self.flush()
+
+    def flush(self) -> None:
+        """Rows that wait to be written together."""
+        lines, self._lines, self._written = self._lines, [], time.monotonic()
+        if lines:
+            super()._put("metrics.jsonl", b"".join(lines))
+
+    def close(self, status: str = "finished", why: str = "") -> None:
+        try:
+            self.flush()
+        finally:
+            super().close(status, why)
+
+    def go_on(self, total: int) -> None:
+        """More steps of a run that had ended."""
+        self.meta["status"] = "running"
+        self.meta.pop("stopped", None)
+        self.settings["total_steps"] = total
+        self._replace("config.yaml", json.dumps(_masked(self.settings), indent=1))
+        self.event("resume", self.last)
+        self._write_meta()
+
+    def release(self) -> None:
+        """Files that were opened again after the end."""
+        for file in self._files.values():
+            file.close()
+        self._files = {}
+
+
+def plain(data: Any) -> Any:
+    """As JSON has it; whatever else a script keeps among its settings becomes text."""
+    return json.loads(json.dumps(data, default=str))
