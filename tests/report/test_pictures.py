@@ -123,10 +123,14 @@ def test_the_report_writes_its_curve_as_well(tmp_path, capsys):
     assert names[0] in capsys.readouterr().out
 
 
-def test_nothing_to_draw_is_said(tmp_path, capsys):
+def test_nothing_to_draw_is_said_after_what_was_compared(tmp_path, capsys):
     write_run(tmp_path / "only", (1.0, 2.0))
+    assert cli.main(["compare", str(tmp_path / "only")]) == 0
+    text = capsys.readouterr().out
     assert cli.main(["compare", str(tmp_path / "only"), "--figure", "pdf", "--out", str(tmp_path)]) == 64
-    assert "nothing to draw" in capsys.readouterr().err
+    said = capsys.readouterr()
+    assert "nothing to draw" in said.err
+    assert said.out == text
 
 
 def test_a_page_does_not_wait_for_matplotlib(tmp_path):

@@ -45,7 +45,7 @@ UP = (10.0, 60.0, 150.0, 300.0, 400.0)
         ((10.0, 22.0, 18.0, 21.0), 30.0, "Cannot tell whether it learned, the noise is too large: 10 → 21"),
         ((19.0, 20.0, 9.0, 9.0), 0.1, "Did not learn, ends worse than a random policy: 19 → 9"),
         ((19.0, 20.0, 9.0), 0.1, "Did not learn: 19 → 9"),  # one bad evaluation is not an end
-        ((10.0,), 2.0, "Too short to tell: 10 (random 20)."),
+        ((10.0,), 2.0, "Too few values or steps to tell: 10 (random 20)."),
         ((), 2.0, "No result yet: no evaluation was made and no episode has ended."),
         ((10.0, 50.0, math.nan, math.nan), 2.0, "Broke: the return is not a number (nan) from step 2,000 on."),
         ((10.0, 380.0, 400.0, 390.0), 120.0, "Learned: 10 → 390"),  # the drop is within the noise
@@ -98,7 +98,7 @@ def training_only(folder, values):
 @pytest.mark.parametrize(
     ("values", "sentence"),
     [
-        ((2, 5), "Too short to tell: training return 2 → 5."),
+        ((2, 5), "Too few values or steps to tell: training return 2 → 5."),
         (
             (2, 9, 1, 8, 2, 9, 3, 5),
             "No gain since the first value (what random earns is not known): training return 5.5 → 5.",

@@ -114,7 +114,8 @@ def output(args: Compare, paths: Sequence[Path]) -> str:
 
     comparison = result(args, paths)
     if args.figure:
-        return render.text(comparison, args.verbose) + "\n" + figures(args, comparison)
+        print(render.text(comparison, args.verbose))  # first: it stands also where there is nothing to draw
+        return figures(args, comparison)
     if args.json:
         from relab.base.jsonl import encode
 

@@ -143,7 +143,7 @@ _HEADS = {
     "lost": "Lost what it had learned, from step {step} on ({best}): ",
     "not": "Did not learn: ",
     "worse": "Did not learn, ends worse than a random policy: ",
-    "short": "Too short to tell: ",
+    "short": "Too few values or steps to tell: ",
 }
 
 
@@ -243,7 +243,7 @@ def _on_seeds(kind: str, how_many: int, n: int) -> str:
 
 
 def many_sentence(verdicts: list[Verdict], configs: int) -> str:
-    """14 configs: 3 runs learned, 9 too short to tell."""
+    """14 configs: 3 runs learned, 9 too few values or steps to tell."""
     kinds = [counted_as(v) for v in verdicts]
     words = [f"{kinds.count(kind)} {text}" for kind, text in COUNTED.items() if kind in kinds]
     return f"{configs} configs, {len(kinds)} runs: {', '.join(words)}"
@@ -254,7 +254,7 @@ COUNTED = {
     "hardly": "hardly learned", "top": "at the top throughout", "part": "learned and lost part of it",
     "lost": "learned and lost it", "unstable": "unstable", "fell": "fell below its start", "gained": "gained, not far beyond the noise",
     "not": "did not learn", "flat": "no gain beyond the noise", "unclear": "too noisy to tell", "worse": "worse than random", "broken": "broke",
-    "short": "too short to tell", "unjudged": "not judged", "opposite": "not judged (returns of another sign)", "fit": "critic alone",
+    "short": "too few values or steps to tell", "unjudged": "not judged", "opposite": "not judged (returns of another sign)", "fit": "critic alone",
     "model": "world model alone", "none": "no result",
 }  # fmt: skip
 
