@@ -7,7 +7,8 @@ from relab.health.usual import usual_values
 
 def dqn(steps):
     config = {"foreign.target_update_interval": 1_000_000, "foreign.learning_rate": 0.1, "foreign.tau": 1.0}
-    return SimpleNamespace(config=config, algo="dqn", history=SimpleNamespace(trained_by_relab=False), last_step=steps)
+    history = SimpleNamespace(trained_by_relab=False)
+    return SimpleNamespace(config=config, algo="dqn", history=history, last_step=steps, planned=steps, unfinished=False)
 
 
 def test_a_default_that_fits_keeps_its_name():

@@ -146,18 +146,6 @@ def test_today_shows_what_ended_and_seen_makes_it_old(served: Served) -> None:
     assert remembered.read(served.root).apart
 
 
-def test_findings_are_counted_as_examine_counts_them(tmp_path: Path, shelf_of: Callable[..., Served]) -> None:
-    """A card is about all runs in which a rule fired; the head of the page counted cards."""
-    from relab.web.watching import Health, examinable
-
-    for seed in range(2):
-        shutil.copytree(histories() / "faulty" / "diverged", tmp_path / "runs" / f"diverged{seed}")
-    served = shelf_of()
-    document = examining.examined(str(served.root), examinable(served.bench.shelf))
-    served.bench.watcher.health = Health(document, "done", "", 1)
-    assert f"{len(document['findings'])} findings." in served.get("/today").text
-
-
 def test_a_look_in_a_terminal_is_not_one_at_the_page(tmp_path: Path, shelf_of: Callable[..., Served]) -> None:
     """After a plain `relab examine` of a folder, Today said that there was no new finding, and showed none."""
     from relab import cli

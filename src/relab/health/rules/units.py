@@ -402,8 +402,9 @@ def lost_to_rounding(
     """
     for name, curve in _long_enough(view, ("policy/", "value/", "optim/", "foreign/"), rows, "a metric of the update"):
         scaled = np.abs(curve.values) * 10**digits
-        round_ = np.isclose(scaled, scaled.round()) & ((scaled == 0) | (scaled > 0.5))  # 1e-17 is no printed 0.000
-        small = float(scaled.max()) < largest * 10**digits and bool(round_.all())
+        whole = scaled.round()
+        coarse = np.isclose(scaled, whole) & ((scaled == 0) | (whole > 0))  # 1e-17 is no printed 0.000
+        small = float(scaled.max()) < largest * 10**digits and bool(coarse.all())
         flat = max(float(np.mean(np.abs(curve.values) == end)) for end in (0.0, 1.0))
         if small and flat_above < flat < 1 and len(np.unique(curve.values)) > values:
             return Finding(f"{name} was written with {digits} digits, {flat:.0%} of its rows as a bare 0 or 1", flat,

@@ -72,13 +72,13 @@ def page(request: Request) -> Response:
     runs = [run for group in groups for run in group.runs]
     health = bench.watcher.health
     marked = bool(health.document and health.document["since"])
-    every = health.findings  # as `relab examine` counts them; a card may be about several runs
-    new = [f for f in every if f.get("new")] if marked else every
+    every = cards.of_all(health.findings, groups)
+    new = cards.of_all([f for f in health.findings if f.get("new")], groups) if marked else every
     ended = ends(groups, since)
     return benches.html(
         request, "today.html", runs=len(runs), running=going(groups), ended=ended[:SHOWN],
         more=max(len(ended) - SHOWN, 0), counts=counted(ended), since=since, seen=remembered.read(bench.root).at,
-        findings=cards.of_all(new, groups), marked=marked, shown=len(new), every=len(every),
+        findings=new, marked=marked, shown=len(new), every=len(every),
         questions=questions(bench.root, runs), machine=machine.look(bench.root, bench.queue),
     )  # fmt: skip
 
