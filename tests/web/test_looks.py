@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import made_up
+import relab
 from relab.report import render as report
 from relab.web import cards, names, render
 from relab.web.colours import STYLES, Colours
@@ -284,3 +285,17 @@ def test_a_setting_younger_than_the_record_is_not_called_different(served: Serve
     rows = {row.key: row for row in settings(run)}
     assert "algo.gamma" not in rows
     assert rows["algo.lr"].differs
+
+
+def test_runs_that_names_tell_apart_are_apart_on_the_dashboard_too(
+    tmp_path: Path, shelf_of: Callable[..., Served]
+) -> None:
+    """Two logs that hold a few constants and no settings were one config there, and two in every command."""
+    head = "time/total_timesteps,rollout/ep_rew_mean,train/learning_rate,train/clip_range,train/"
+    for name, metric in (("fast", "approx_kl"), ("slow", "entropy_loss")):
+        (tmp_path / name).mkdir()
+        rows = "".join(f"{2048 * k},{20 + 9 * k},0.0003,0.2,{0.01 * k}\n" for k in range(1, 14))
+        (tmp_path / name / "progress.csv").write_text(f"{head}{metric}\n{rows}")
+    groups = {frozenset(run.name for run in group.runs) for group in shelf_of(tmp_path).bench.shelf.every()}
+    assert groups == {frozenset(run.name for run in group.runs) for group in relab.load(tmp_path).groups}
+    assert len(groups) == 2

@@ -69,6 +69,7 @@ class Glance:
     high: float = math.inf
     size: int = 0
     settings: Settings = field(default_factory=dict)  # dotted keys, without the seed
+    named: bool = False  # whether its name, and not its settings, says which runs it belongs to
     labels: Labels = field(default_factory=Labels)
     problem: str = ""
 
@@ -314,7 +315,7 @@ def foreign(source: Source, hints: Hints | None = None) -> Glance:
 
 def _add_history(summary: Glance, run: History, name: str) -> None:
     from relab.config.views import flatten
-    from relab.record.state import last_sign, seed_of, status_of, steps_of
+    from relab.record.state import NAMED, last_sign, seed_of, status_of, steps_of
     from relab.runs.course import course_of, is_return
     from relab.runs.verdict import verdict_of
 
@@ -327,6 +328,7 @@ def _add_history(summary: Glance, run: History, name: str) -> None:
     env = flat.get("env.name") or (spec.get("env") if isinstance(spec, dict) else None)
     summary.env, summary.algo = _text(env), _text(flat.get("algo.name"))
     summary.settings = {key: value for key, value in flat.items() if key != "seed"}
+    summary.named = str(meta.get("config_hash", "")).startswith(NAMED)
     summary.planned = _planned(flat)
     course = course_of(run)
     if is_return(course.metric):

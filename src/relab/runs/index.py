@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from relab.formats.read.source import Source
     from relab.formats.read.tabular import Splits
 
-SCHEMA = 9  # raised when an older index would be misread: it is then made anew
+SCHEMA = 10  # raised when an older index would be misread: it is then made anew
 ARCHIVE, TRASH = b".archive", b".trash"
 DEPTH, MAX_FOLDERS = 6, 20_000  # as importers.find has them, for folders that are no runs
 SETTLED_NS = 2_000_000_000  # a folder that changed a moment ago may change again within one tick of its clock
@@ -43,7 +43,7 @@ BATCH = 5_000  # rows between two commits: a rebuild that is killed goes on wher
 COLUMNS = (
     "path BLOB NOT NULL, key TEXT NOT NULL, stamp NOT NULL, name TEXT, archived INTEGER, format TEXT, id TEXT,"
     " env TEXT, algo TEXT, seed, status TEXT, sign REAL, created REAL, parent TEXT, steps INTEGER, planned REAL, metric TEXT,"
-    " verdict TEXT, outcome REAL, error REAL, episodes INTEGER, low REAL, high REAL, size INTEGER, config INTEGER, tags TEXT, star INTEGER, note TEXT,"
+    " verdict TEXT, outcome REAL, error REAL, episodes INTEGER, low REAL, high REAL, size INTEGER, config INTEGER, named INTEGER, tags TEXT, star INTEGER, note TEXT,"
     " renaming TEXT, problem TEXT, shown INTEGER DEFAULT 1, PRIMARY KEY (path, key)"
 )
 Key = tuple[bytes, str]  # where it lies below the root, and which run where one file holds many
@@ -179,7 +179,7 @@ class Index:
         archived = path.rpartition(b"/")[0].endswith(b"/" + ARCHIVE)
         shown = name.encode("utf-8", "replace").decode()
         row = (path, key, stamp, shown, archived, g.format, g.id, g.env, g.algo, g.seed, g.status, g.sign, g.created,
-               g.parent, g.steps, g.planned, g.metric, g.verdict, g.outcome, g.error, g.episodes, g.low, g.high, g.size, self._config(g.settings, configs),
+               g.parent, g.steps, g.planned, g.metric, g.verdict, g.outcome, g.error, g.episodes, g.low, g.high, g.size, self._config(g.settings, configs), g.named,
                " ".join(g.labels.tags), g.labels.star, g.labels.note, g.labels.renaming, g.problem, 1)  # fmt: skip
         self.db.execute(f"INSERT OR REPLACE INTO runs VALUES ({','.join('?' * len(row))})", row)
 

@@ -96,6 +96,7 @@ class ListedRun(NamedTuple):
     high: float
     size: int
     config: int  # the number of its settings in the index: seeds share it
+    named: int  # whether its name, and not its settings, says which runs it belongs to
     note: str
     star: int
     archived: int

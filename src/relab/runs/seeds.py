@@ -101,7 +101,7 @@ def whole(index: Index) -> list[SeedGroup]:
     for archived in (False, True):
         parts: dict[str, list[ListedRun]] = {}
         for run in select(index, Query(archived=archived, sort="name")).rows:
-            known = settings.get(run.config)
+            known = settings.get(run.config) and not run.named
             key = f"config {meant[run.config]}" if known else name_key(run.name, run.folder)
             parts.setdefault(key, []).append(run)
         some = _grouped(parts, settings)

@@ -485,3 +485,44 @@ def test_a_variant_whose_runs_fail_is_not_judged_by_the_others(
     Path("program.py").write_text(program)
     assert cli.main(["experiment", str(path), "--yes", "--no-log", "--json"]) == 0, "asked again, they are run again"
     assert json.loads(capsys.readouterr().out)["answers"][0]["verdict"] == "yes"
+
+
+@pytest.mark.parametrize(("ending", "why"), [
+    ('os.kill(os.getpid(), signal.SIGKILL)', "failed"),
+    ('break', "ended at step 300, others of its variant at 1,000"),
+])  # fmt: skip
+def test_runs_that_are_killed_or_end_at_their_peak_do_not_make_a_variant_look_better(
+    ask: Callable[..., Path], capsys: pytest.CaptureFixture[str], ending: str, why: str
+) -> None:
+    """Of three of eight runs that were killed nothing was said, and those that left with exit code 0 at their peak
+    counted as whole: both were a plain yes."""
+    path = ask(mode="fine", seeds=8)
+    path.write_text(path.read_text().replace("smallest_effect: 20", "smallest_effect: 2"))
+    program = PROGRAM.replace("100 * clip * i", "5 * clip * i + (200 if clip > 0.2 and seed in (1, 4, 6) else 0)")
+    early = f"            if clip > 0.2 and seed in (1, 4, 6) and i == 3:\n                {ending}\n"
+    flush = "            file.flush()\n"
+    Path("program.py").write_text(program.replace(flush, flush + early, 1))
+    cli.main(["experiment", str(path), "--yes", "--no-log", "--json"])
+    reply = json.loads(capsys.readouterr().out)["answers"][0]
+    assert (reply["verdict"], reply["n"]) == ("cannot tell yet", [8, 5])
+    assert f"clip=0.3: seeds 1, 4, 6 have no number ({why}) and are left out of delta" in reply["notes"]
+
+
+def test_a_run_whose_record_says_that_it_failed_has_no_number(
+    ask: Callable[..., Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The program caught its own error, closed its record as failed and ended with exit code 0."""
+    path = ask(mode="fine", metric="eval/return_det", seeds=5)
+    Path("program.py").write_text("""
+import sys
+from relab.logger import Logger
+clip, seed, run = float(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
+log = Logger(run, config={"clip": clip}, seed=seed, env="CartPole-v1", algo="ppo")
+for i in range(1, 11):
+    log.evaluation(100 * i, returns=[10.0 * i + clip * 100 + seed] * 5)
+log.close("failed" if clip > 0.2 and seed == 3 else "finished", "parameters are not finite")
+""")
+    cli.main(["experiment", str(path), "--yes", "--no-log", "--json"])
+    reply = json.loads(capsys.readouterr().out)["answers"][0]
+    assert reply["n"] == [5, 4]
+    assert [run["note"] for run in reply["b"] if run["value"] == "NaN"] == ["failed, as its own record says"]

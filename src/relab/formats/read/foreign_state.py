@@ -88,7 +88,8 @@ def add(history: History, path: Path) -> History:
     kept: Mapping[str, object] = state
     facts = {key: kept[key] for key in FACTS if kept.get(key) is not None}
     logged = history.config.get("seed", history.meta.get("seed"))
-    history.meta |= {**facts, "logged_seed": logged, "seed": state.get("seed"), "status": status(state),
+    ended = "failed" if history.meta.get("status") == "failed" else status(state)  # a program may end well all the same
+    history.meta |= {**facts, "logged_seed": logged, "seed": state.get("seed"), "status": ended,
                      "command": state.get("shown"), "intent": state.get("question")}  # fmt: skip
     if history.source != "relab":
         history.config = {**history.config, "seed": state.get("seed"), "foreign": _foreign(history) | settings}

@@ -10,33 +10,35 @@ from typing import Any
 
 from relab.base import masks
 from relab.base.jsonl import RecordError, encode, read_json, write_atomic
+from relab.base.places import cut_short
 from relab.comparison import answer, outcomes
 from relab.comparison.outcomes import Outcome
 from relab.config.base import require
 from relab.formats.read import find
 from relab.formats.read.source import FOREIGN
-from relab.lab.experiment.cells import Cell, histories, status
+from relab.lab.experiment.cells import Cell, histories, settled, status
 from relab.lab.experiment.question import Experiment
 from relab.record import history
 from relab.record.bounds import ANY, bounds_of
 from relab.record.run_folder import read_meta
-from relab.record.state import diverged_at
+from relab.record.state import diverged_at, steps_of
 
 SHOWN = 40  # names in an error
+SHORT = 0.5  # of the steps that runs of a variant usually take
 
 
 def conclude(e: Experiment, folder: Path, cells: list[Cell]) -> list[answer.Answer]:
     """Every variant against the control; kept in answer.json with the looks taken so far."""
     runs, looked = histories(cells), looks(folder)
     check_metric(e, [run for group in runs.values() for run in group])
-    arms = {name: [outcome(e, run) for run in group] for name, group in runs.items()}
-    for cell in (each for each in cells if status(each) == "failed"):
+    arms = {name: [outcome(e, run, usual_steps(group)) for run in group] for name, group in runs.items()}
+    for cell in (each for each in cells if not settled(each) and tried(each)):
         arms[cell.variant].append(failed(cell))
     control, *others = arms
     bounds = bounds_in(e, runs)
     answers = [compare(e, (control, name), arms, looked.get(name, []), bounds) for name in others]
     taken = {name: [*looked.get(name, []), list(x.n)] for name, x in zip(others, answers)}
-    gone = {run.folder.name: run.meta["stopped"] for group in runs.values() for run in group if "stopped" in run.meta}
+    gone = {run.folder.name: why for group in runs.values() for run in group if (why := stopped_on(run))}
     for each in answers:
         each.text += stopped_text(each, gone)
     body = {"question": e.question, "answers": [x.to_dict() for x in answers], "looks": taken, "stopped": gone}
@@ -54,18 +56,51 @@ def bounds_in(e: Experiment, runs: Mapping[str, list[history.History]]) -> tuple
     return bounds_of(first, find_column(first, e.metric) or e.metric) if first is not None else ANY
 
 
-def outcome(e: Experiment, run: history.History) -> Outcome:
+def outcome(e: Experiment, run: history.History, usual: int = 0) -> Outcome:
+    """Its one number; `usual`: the steps that the runs of its variant take."""
     column = find_column(run, e.metric) or e.metric
     counted = outcomes.outcome(run, e.at, column, m=e.last, reach=e.level, direction=e.direction)
+    if why := stopped_on(run):
+        cut = f"stopped by {why.get('slug')} at step {why.get('step', 0):,}"
+        return replace(counted, stopped=True, note=f"{cut}; {counted.note}" if counted.note else cut)
+    there = e.at == "first_step_reaching" and counted.reached  # many a program ends where its level is reached
+    broke = "" if there else broke_off(run, usual)
+    return Outcome(math.nan, counted.seed, counted.run, note=broke) if broke else counted
+
+
+def stopped_on(run: history.History) -> Mapping[str, Any]:
+    """The finding on which the experiment stopped a run; a program's own word of why it stopped is none."""
     why = run.meta.get("stopped")
-    if not why:
-        return counted
-    cut = f"stopped by {why.get('slug')} at step {why.get('step', 0):,}"
-    return replace(counted, stopped=True, note=f"{cut}; {counted.note}" if counted.note else cut)
+    return why if isinstance(why, Mapping) else {}
+
+
+def broke_off(run: history.History, usual: int) -> str:
+    """Why a program's run has no number although the program ended with exit code 0: its own record says that it
+    failed, or it ended well before its planned steps, or the usual ones, and does not say why. It would count for too
+    much where it ended at its peak."""
+    if run.meta.get("status") == "failed":
+        return "failed, as its own record says"
+    if run.trained_by_relab or run.meta.get("stopped"):
+        return ""
+    planned, steps = run.config.get("total_steps"), steps_of(run)
+    if cut_short(steps, planned):
+        return f"ended at step {steps:,} of {planned:,} planned"
+    return f"ended at step {steps:,}, others of its variant at {usual:,}" if steps < SHORT * usual else ""
+
+
+def usual_steps(runs: Sequence[history.History]) -> int:
+    lengths = sorted(steps_of(run) for run in runs if not stopped_on(run))
+    return lengths[len(lengths) // 2] if lengths else 0
+
+
+def tried(cell: Cell) -> bool:
+    """Whether it was begun: one that nobody has begun yet says nothing against its variant."""
+    return status(cell) is not None or cell.log.exists()
 
 
 def failed(cell: Cell) -> Outcome:
-    """A run that broke off by itself is one without a number: left out, its variant would be judged by the others."""
+    """A run that broke off, by itself or killed, is one without a number: left out, its variant would be judged by the
+    others."""
     try:
         step = diverged_at(read_meta(cell.folder))
     except (RecordError, OSError):  # a program that left no record
