@@ -218,6 +218,21 @@ def verdict_words(v: Verdict) -> str:
     return COUNTED[counted_as(v)]
 
 
+def beside_number(v: Verdict) -> str:
+    """What the last number of a run does not tell: did not learn; nothing of one that plainly learned."""
+    kind = counted_as(v)
+    if kind in PLAIN:
+        return ""
+    return COUNTED[kind] + (f" ({spread_words(v)})" if kind == "unstable" else "")
+
+
+def poor_words(verdicts: Sequence[Verdict]) -> str:
+    """What became of the runs that a finding should explain: did not learn; 2 of 3 did not learn, 1 of 3 learned little."""
+    kinds = [counted_as(v) for v in verdicts]
+    poor = {kind: kinds.count(kind) for kind in COUNTED if kind in POORLY and kind in kinds}
+    return ", ".join(COUNTED[kind] if len(kinds) == 1 else f"{n} of {len(kinds)} {COUNTED[kind]}" for kind, n in poor.items())
+
+
 def _counted(kinds: list[str], below: int) -> str:
     """What became of all seeds, the bad ones too; `below`: those that lost it and ended worse than random."""
     counts = {kind: kinds.count(kind) for kind in COUNTED if kind in kinds}
@@ -257,6 +272,9 @@ COUNTED = {
     "short": "too few values or steps to tell", "unjudged": "not judged", "opposite": "not judged (returns of another sign)", "fit": "critic alone",
     "model": "world model alone", "none": "no result",
 }  # fmt: skip
+
+PLAIN = ("learned", "top", "fit", "model", "none", "unjudged")  # the number, or that there is none, says enough
+POORLY = ("below", "little", "hardly", "lost", "unstable", "fell", "not", "worse", "broken")
 
 
 def _group_numbers(verdicts: list[Verdict]) -> str:
