@@ -270,6 +270,21 @@ def test_a_last_evaluation_that_is_high_among_low_ones_is_not_solved():
 
 
 @pytest.mark.parametrize(
+    ("means", "spread", "said"),
+    [
+        ([20, 100, 200, 300, 450, 500], 5.0, "solved (475) after 5,000 steps"),
+        ([20, 100, 200, 300, 450, 482], 130.0, "reached 475 once, at 5,000 steps"),  # 482 ± 43
+        ([20, 100, 200, 480, 490, 485, 490], 130.0, "solved (475) after 3,000 steps"),  # three in a row
+        ([127, 500, 439, 344, 369, 422, 385], 100.0, "reached 475 once, at 1,000 steps"),
+        ([20, 500, 439, 480, 369, 422, 385], 100.0, "reached 475 2 times, first at 1,000 steps"),
+        ([20, 300, 500, 499, 470], 10.0, "solved (475) after 2,000 steps"),  # an end as good as at the level
+    ],
+)
+def test_solved_is_said_of_what_is_sure_and_lasts(means, spread, said):
+    assert sentence(verdict_of(evaluated(means, spread, CARTPOLE))).endswith(f", {said}")
+
+
+@pytest.mark.parametrize(
     ("means", "kind"),
     [
         ([300, 160, 277, 134, 103, 147], "unstable"),  # it has fallen as far before, and came back

@@ -181,7 +181,12 @@ def _solved(v: Verdict) -> str:
     if v.level is None or v.kind == "top":
         return ""
     at = number(v.level)
-    return f", solved ({at}) after {v.solved:,} steps" if v.solved is not None else f", {at} not reached"
+    if v.reached is None:
+        return f", {at} not reached"
+    if v.reached.solved is not None:
+        return f", solved ({at}) after {v.reached.solved:,} steps"
+    times = "once, at" if v.reached.times == 1 else f"{v.reached.times} times, first at"
+    return f", reached {at} {times} {v.reached.step:,} steps"
 
 
 def _broken(v: Verdict) -> str:
