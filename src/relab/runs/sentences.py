@@ -84,6 +84,8 @@ def _head(v: Verdict) -> str:
         return f"Learned{when}, by the returns of training ({rise}), evaluations: "
     if v.kind == "learned" and (lacks := _lacks(v)):
         return lacks
+    if v.kind == "learned" and v.dip and not v.share:
+        return f"Learned, from {number(v.dip.mean)} on, to which its first value fell: "
     if v.hardly:
         return "Hardly learned, its second half stays near random: "
     if v.kind == "not" and v.random is None:
@@ -127,7 +129,7 @@ def _way(v: Verdict) -> float:
 
 def _lack(v: Verdict) -> str:
     """What speaks against a plain "learned": it was far better before, or has hardly begun; empty where nothing does."""
-    base = base_of(v.points[0], v.random)
+    base = base_of(v.dip or v.points[0], v.random)
     if v.yardstick.at_top(v.final) or v.best is None:
         return ""
     if v.final - base.mean < KEPT_HALF * (v.best.mean - base.mean):

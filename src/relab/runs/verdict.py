@@ -28,7 +28,7 @@ from relab.record.history import History, measured, silent_since
 from relab.runs.course import RETURNS as RETURNS
 from relab.runs.course import Course, course_of, course_on
 from relab.runs.course import is_return as is_return
-from relab.runs.apart import clearly, error_of, half_width, pooled, steadied
+from relab.runs.apart import clearly, error_of, half_width, pooled, steadied, unkept
 from relab.runs.fall import RECENT, Fall, crossing, dipped, fall_of
 from relab.runs.models import ModelFit, learns_model, model_of
 from relab.runs.solved import Reached, reached
@@ -81,6 +81,7 @@ class Verdict:
     trained: Rise | None = None  # of the returns of training, where evaluations tell no gain and are as high
     fall: Fall | None = None  # of a run that lost what it had learned
     below_random: bool = False  # its last two points are
+    dip: Estimate | None = None  # the points after a first value that they did not keep: what a gain is counted from
     near_random: bool = False  # its second half stays there
     silent: int | None = None  # step of the last return, where the run went on long after it
     hardly: bool = False  # for which alone it is said not to have learned
@@ -154,7 +155,8 @@ def verdict_of(run: History) -> Verdict:
     best = max(reversed(good), key=lambda p: p.mean)  # the last of equals: what was lost was lost after it
     level, at = reached(run, course, yard)
     worse, near, fall = _below_random(run, good, yard), _near_random(good, yard), _fall(run, course, good, yard)
-    kind, stages = _since_start(run, good, yard, _kind(good, yard, level, worse, fall)), _stages(run)
+    dip = unkept(good) if yard.random is not None and not _resumed(run) else None
+    kind, stages = _since_start(run, good, yard, _kind(good, yard, level, worse, fall, dip)), _stages(run)
     hardly = (near and kind in ("learned", "part", "flat", "unclear")) or (kind in ("lost", "unstable") and _no_way(best, yard))
     kind = "not" if hardly else kind
     kind = "short" if kind == "not" and _has_hardly_begun(run, course, good) else kind
@@ -165,11 +167,12 @@ def verdict_of(run: History) -> Verdict:
     if kind in POOR and (share or (stages > 1 and not course.evaluated)):
         kind = "learned" if share else "unclear"  # returns of two stages are not about one task
     return Verdict(kind, course.metric, course.points, yard.random, best, at, level, stages, share, yard,
-                   trained=trained, fall=fall, below_random=worse, near_random=near, hardly=hardly,
+                   trained=trained, fall=fall, below_random=worse, near_random=near, hardly=hardly, dip=dip,
                    silent=silent_since(run, course.metric) if course.metric in run.columns else None)  # fmt: skip
 
 
-def _kind(good: list[Estimate], yard: Yardstick, level: float | None, worse: bool, fall: Fall | None) -> str:
+def _kind(good: list[Estimate], yard: Yardstick, level: float | None, worse: bool, fall: Fall | None,
+          dip: Estimate | None) -> str:  # fmt: skip
     sure = steadied(good)
     first, last = sure[0], sure[-1]
     if len(good) < 2 or not math.isfinite(last.se):
@@ -180,7 +183,7 @@ def _kind(good: list[Estimate], yard: Yardstick, level: float | None, worse: boo
     tops = [yard.at_top(p.mean) or (level is not None and p.mean >= level) for p in good]
     if tops[-1]:
         return "top" if all(tops) else "unstable" if swings else "learned"
-    base, floor = base_of(first, yard.random), yard.random.mean + yard.matters if yard.random else -math.inf
+    base, floor = base_of(dip or first, yard.random), yard.random.mean + yard.matters if yard.random else -math.inf
     steady = len(good) > LATE and all(p.mean > floor and not above(p, last) for p in sure[-LATE:])
     kept, ends = _kept(good), [last, *([pooled(good[-LATE:])] if steady else [])]  # three tell more, if they agree
     if last.mean > floor and any(above(end, base) for end in ends):
