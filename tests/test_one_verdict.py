@@ -53,6 +53,36 @@ def test_what_became_of_a_run_is_said_in_the_same_words(tmp_path: Path, capsys: 
     assert "Lost part of what it had learned" in page
 
 
+@pytest.mark.parametrize(
+    ("returns", "became", "listed"),
+    [
+        ([22, 21, 23, 22, 21, 22, 23, 22, 21], "did not learn", "did not learn"),
+        ([9.8, 9.7, 10.2, 9.6, 9.9, 9.8, 9.9, 10.1, 11.8], "worse than random", "worse than random"),
+        ([22, 30, 38, 45, 50, 57, 62, 66, 70], "learned little", ""),
+        ([22, 100, 300, 480, 490, 490, 60, 30, 20, 22, 23], "learned and lost it", "lost"),
+    ],
+)
+def test_that_no_rule_fired_is_no_praise_of_a_run_that_did_not_learn(
+    returns: list[float], became: str, listed: str, tmp_path: Path, capsys: Capture
+) -> None:
+    """`examine` had "nothing found" and the report PASS beside "Did not learn"; `runs` had the number alone."""
+    write(tmp_path / "run", returns, seed=0)
+    first, second, *_ = out(capsys, "examine", tmp_path).splitlines()
+    assert not first.endswith("nothing found")
+    assert second.endswith(f", {became}")
+    assert out(capsys, "runs", tmp_path).splitlines()[1].split("  ")[-4].endswith(f" {listed}".rstrip())
+    out(capsys, "report", tmp_path, "--out", tmp_path / "page.md")
+    assert "PASS" not in (tmp_path / "page.md").read_text()
+
+
+def test_a_group_counts_those_that_did_not_learn(tmp_path: Path, capsys: Capture) -> None:
+    for seed in range(3):
+        write(tmp_path / f"run_s{seed}", [22, 30, 38, 45, 50, 57, 62, 66, 70 + 400 * (seed == 2)], seed=seed)
+    first, second, *_ = out(capsys, "examine", tmp_path).splitlines()
+    assert first.endswith("nothing found that says why: 2 of 3 learned little")
+    assert "2 learned little" in second
+
+
 def test_a_note_has_the_words_of_all_other_commands() -> None:
     own = {key.partition(".")[2]: text for key, text in words("en").sentences.items() if key.startswith("verdict.")}
     assert {kind: own.get(kind) for kind in COUNTED} == COUNTED

@@ -13,8 +13,9 @@ from relab.health.rules.data import non_finite
 from relab.health.view import View
 from relab.health.words import meanings
 from relab.record.history import Column, History
+from relab.runs.apart import unkept
 from relab.runs.course import course_of
-from relab.record.evaluations import Estimate
+from relab.record.evaluations import Estimate, Evaluation
 from relab.runs.sentences import COUNTED, brief_sentence, sentence
 from relab.runs.verdict_words import MEANS
 from relab.runs.verdict import Verdict, verdict_of
@@ -267,6 +268,38 @@ def test_a_last_evaluation_that_is_high_among_low_ones_is_not_solved():
     assert sentence(verdict_of(run)) == (
         "Unstable: evaluations from step 2,000 on spread from 112.5 to 492.5, the last is 481 (random 22.2)"
     )
+
+
+def test_a_lucky_first_value_that_was_not_kept_is_no_base_of_a_gain():
+    """344 ± 64 before any update, then 152 to 468: it had "no gain beyond the noise (+123.9 ± 150)"."""
+    means = [344, 152, 251, 205, 393, 437, 468]
+    run = evaluated(means, 120.0, CARTPOLE, first=2000)
+    assert sentence(verdict_of(run)) == "Learned, from 202.7 on, to which its first value fell: 344 → 468 (random 22.2)"
+    run.meta["parent"] = "another"  # whose weights were that good
+    assert verdict_of(run).kind == "gained"
+    assert verdict_of(evaluated([344, 300, 251, 305, 293, 337, 348], 120.0, CARTPOLE, first=2000)).kind == "flat"
+
+
+def test_courses_that_stand_still_are_not_said_to_have_come_back_from_a_lucky_start():
+    rng = np.random.default_rng(0)
+    made = [[Evaluation(i, x.mean(), x.std(ddof=1) / n**0.5, n) for i, x in enumerate(rng.normal(100, 40, (k, n)))]
+            for n in (3, 5, 10) for k in (7, 10, 20) for _ in range(200)]  # fmt: skip
+    assert not any(unkept(points) for points in made)
+
+
+@pytest.mark.parametrize(
+    ("means", "spread", "said"),
+    [
+        ([20, 100, 200, 300, 450, 500], 5.0, "solved (475) after 5,000 steps"),
+        ([20, 100, 200, 300, 450, 482], 130.0, "reached 475 once, at 5,000 steps"),  # 482 ± 43
+        ([20, 100, 200, 480, 490, 485, 490], 130.0, "solved (475) after 3,000 steps"),  # three in a row
+        ([127, 500, 439, 344, 369, 422, 385], 100.0, "reached 475 once, at 1,000 steps"),
+        ([20, 500, 439, 480, 369, 422, 385], 100.0, "reached 475 2 times, first at 1,000 steps"),
+        ([20, 300, 500, 499, 470], 10.0, "solved (475) after 2,000 steps"),  # an end as good as at the level
+    ],
+)
+def test_solved_is_said_of_what_is_sure_and_lasts(means, spread, said):
+    assert sentence(verdict_of(evaluated(means, spread, CARTPOLE))).endswith(f", {said}")
 
 
 @pytest.mark.parametrize(

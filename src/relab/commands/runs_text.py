@@ -17,6 +17,7 @@ from relab.runs.listing import Listed, ListedGroup, ListedRun
 
 NAME_WIDTH, TAGS_WIDTH = 44, 40
 HEAD = ("name", "env", "algo", "seed", "state", "outcome", "steps", "age", "size", "tags")
+MARKS = {"unstable": "unstable", "lost": "lost", "fell": "fell", "not": "did not learn", "worse": "worse than random"}
 RIGHT = {
     "seed",
     "outcome",
@@ -74,8 +75,8 @@ def outcome(run: ListedRun) -> str:
     if run.outcome is None:
         return "nan"
     error = "" if run.error is None else with_error(run.outcome, run.error, (run.low, run.high), num).replace("± ", "±")
-    swings = " unstable" if run.verdict == "unstable" else ""
-    return num(run.outcome) + error + ("" if run.metric.startswith("eval/") else " (train)") + swings
+    trained = "" if run.metric.startswith("eval/") else " (train)"
+    return " ".join([num(run.outcome) + error + trained, *([MARKS[run.verdict]] if run.verdict in MARKS else [])])
 
 
 def groups(grouped: Sequence[ListedGroup]) -> str:

@@ -25,12 +25,11 @@ from relab.health.view import View, ViewGroup
 from relab.record import glossary
 from relab.record.bounds import of_outcome, with_error
 from relab.record.state import seed_of
-from relab.runs.sentences import COUNTED, counted_as, silence, spread_words
+from relab.runs.sentences import COUNTED, PLAIN, beside_number, counted_as, poor_words, silence
 from relab.runs.values import fit_words
 
 WIDTH, NARROW, GROUPS, MANY = 118, 40, 5, 2
 ROUNDING = 1e-12  # of a mean: an error below this is what adding floats leaves
-WORSENED = ("below", "part", "lost", "unstable", "fell")  # verdicts that the last number does not tell
 LISTED = 50  # groups with a warning that are listed, one line each
 
 
@@ -138,9 +137,17 @@ def head(report: Report) -> str:
     states = Counter(run.view.state for run in report.runs)
     counts = ", ".join(f"{n} {state}" for state, n in states.most_common())
     n = len(report.main)
-    verdict = plural(n, "finding") if n else "nothing found" if report.runs else "nothing checked"
+    verdict = (
+        plural(n, "finding") if n else f"nothing found{_unexplained(report)}" if report.runs else "nothing checked"
+    )
     runs = plural(len(report.runs), "run")
     return f"{report.path}: {runs} ({counts or 'none readable'}), {verdict}"
+
+
+def _unexplained(report: Report) -> str:
+    """That no rule fired is no praise of runs that did not learn."""
+    poor = poor_words([run.view.verdict for run in report.runs])
+    return f" that says why: {poor}" if poor else ""
 
 
 def groups(report: Report, verbose: bool) -> list[str]:
@@ -209,7 +216,7 @@ def outcomes(group: ViewGroup) -> str:
     notes = [f"± {figure(noise, 2)} at most"] * (noise > 0) + [f"{n} {state}" for state, n in states.items()]
     notes += [f"{sum(lost)} diverged"] * any(lost)
     kinds = Counter(counted_as(view.verdict) for view in group.views if not view.diverged)
-    notes += [f"{kinds[kind]} {COUNTED[kind]}" for kind in WORSENED if kinds[kind]]
+    notes += [f"{kinds[kind]} {text}" for kind, text in COUNTED.items() if kinds[kind] and kind not in PLAIN]
     results = "no return logged" if not any(ends) and not any(lost) else f"{values}{more}"
     beside = f" ({', '.join(notes)})" if notes else ""
     return f"{len(ends)} {seeds_or_runs(group)}: {results}{beside}"
@@ -241,22 +248,14 @@ def outcome(view: View) -> str:
     where = "" if view.has_evals(view.by) or name.startswith("eval/") else " in training"
     if view.diverged:
         return f"diverged{where} ({view.diverged}){state}"
-    last = view.standing()
+    last, words = view.standing(), beside_number(view.verdict)
+    became = f", {words}" if words else ""
     if last is None:
-        return f"{few(view, name)}{where}{state}" if finite(view, name) else f"no return logged{state}"
+        return f"{few(view, name)}{where}{became}{state}" if finite(view, name) else f"no return logged{state}"
     shown = 0.0 if last.se < ROUNDING * abs(last.mean) else last.se
     known, limits = shown > (-1 if view.has_evals(view.by) else 0), of_outcome(view.history, name)
     error = with_error(last.mean, shown, limits, lambda x: figure(x, 2)) if known else ""
-    return f"{figure(last.mean, 4)}{error}{where}{_worsened(view)}{silence([view.verdict])}{state}"
-
-
-def _worsened(view: View) -> str:
-    """What its end alone does not tell: that it was better before."""
-    kind = counted_as(view.verdict)
-    if kind not in WORSENED:
-        return ""
-    more = f" ({spread_words(view.verdict)})" if kind == "unstable" else ""
-    return f", {COUNTED[kind]}{more}"
+    return f"{figure(last.mean, 4)}{error}{where}{became}{silence([view.verdict])}{state}"
 
 
 def finite(view: View, name: str) -> bool:

@@ -365,7 +365,7 @@ def _stopped_when_good(run: Run) -> bool:
     last = run.verdict.points[-1].step if run.verdict.points else None
     stopped = any(event.get("kind") == "stop" for event in run.history.events)
     meant = stopped or flatten(run.history.config).get("eval.stop_at") is not None
-    return meant and run.verdict.solved is not None and run.verdict.solved == last
+    return meant and run.verdict.reached is not None and run.verdict.reached.step == last
 
 
 def _provenance_limits(runs: list[Run]) -> list[str]:

@@ -25,7 +25,7 @@ from relab.report.parts import PageHealth, PlacedFinding, Section, Table, local_
 from relab.report.samples import samples
 from relab.report.schedule import schedule
 from relab.runs.grouping import Group, Run, shown
-from relab.runs.sentences import verdict_words
+from relab.runs.sentences import poor_words, verdict_words
 from relab.schedules.evaluated import PROBE
 from relab.stats import slope
 
@@ -58,7 +58,8 @@ DETAILED = 24  # runs with sections of their own; more would bury the page
 
 def sections(groups: list[Group], examined: PageHealth, full: bool) -> list[Section]:
     """All folded sections, in the order of a run report: info, health, scales, metrics, probes, samples, the rest."""
-    about, findings = health(examined), [placed.finding for placed in (*examined.fired, *examined.shared)]
+    poor = poor_words([run.verdict for group in groups for run in group.runs])
+    about, findings = health(examined, poor), [placed.finding for placed in (*examined.fired, *examined.shared)]
     runs = [run for group in groups for run in group.runs]
     if len(runs) == 1:
         return [info(runs[0], full), about, *_made(small_curves(groups)), *_of_run(runs[0], full, findings)]
@@ -89,7 +90,7 @@ def _made(part: Section | None) -> list[Section]:
 # ---- Health, overview
 
 
-def health(examined: PageHealth) -> Section:
+def health(examined: PageHealth, poor: str = "") -> Section:
     """Everything `relab examine` knows: fired, shared with the reference, limits, muted, not checked."""
     fired, shared = examined.fired, examined.shared
     tables = [table(HEALTH_HEAD, [_finding_row(f) for f in fired])] if fired else []
@@ -103,11 +104,12 @@ def health(examined: PageHealth) -> Section:
     unread, remarks = [[x.where, x.why] for x in examined.not_read], [[x.run, x.text] for x in examined.remarks]
     tables += [table(["where", "why"], unread, "Not read")] if unread else []
     tables += [table(["run", "text"], remarks, "Remarks")] if remarks else []
-    return section("Health", [passed(examined), *examined.limits], tables)
+    return section("Health", [passed(examined, poor), *examined.limits], tables)
 
 
-def passed(examined: PageHealth) -> str:
-    """PASS or FAIL in a line; what was not checked is said beside a PASS, which it limits."""
+def passed(examined: PageHealth, poor: str = "") -> str:
+    """PASS or FAIL in a line; what was not checked is said beside a PASS, which it limits. `poor`: what became of runs
+    that did not learn, whom no PASS is given."""
     if not examined.done:
         return "not examined"
     fired = examined.fired
@@ -116,7 +118,9 @@ def passed(examined: PageHealth) -> str:
     gone = len({g.slug for g in examined.not_checked})
     count += ", none of them a warning or an error" if fired and not bad else ""
     unchecked = f" ({plural(gone, 'rule')} not checked)" if gone else ""
-    return f"FAIL: {count}" if bad else f"PASS: {count}{unchecked}"
+    if bad:
+        return f"FAIL: {count}"
+    return f"NO CAUSE FOUND ({poor}): {count}{unchecked}" if poor else f"PASS: {count}{unchecked}"
 
 
 def unchecked(gone: Sequence[NotChecked]) -> Table:

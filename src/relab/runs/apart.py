@@ -21,6 +21,8 @@ TAIL = 1 - NormalDist().cdf(Z)
 PICKS = 0.01  # of courses that stand still: so few may have a point that is taken for more than noise
 ENOUGH = 8.0  # degrees of freedom: nine episodes tell their own noise
 MANY = 200.0  # degrees of freedom from which a spread is as good as known
+NEXT = 3  # points after the first, and at the end: their place is fixed, so that they are no pick
+FIRM = 100  # looks for which that end is held against them, so that courses that stand still hardly ever pass
 WIDE = 0.975  # of a 95 % interval: two standard errors of a known noise
 
 
@@ -89,6 +91,16 @@ def bound(df: float, looks: int) -> float:
     """
     tail = min(TAIL, PICKS / looks)
     return NormalDist().inv_cdf(1 - tail) if df >= MANY else t_quantile(1 - tail, max(df, 1.0))
+
+
+def unkept(points: Sequence[Estimate]) -> Estimate | None:
+    """The three points after the first as one, where it lies above them by more than the error and the last three lie
+    far above them: a lucky start that was not kept is no base of a gain. Else None."""
+    if len(points) < 1 + 2 * NEXT:
+        return None
+    first, after, end = steadied(points)[0], pooled(points[1 : 1 + NEXT]), pooled(points[-NEXT:])
+    lucky = first.mean - after.mean > error_of(first, after)
+    return after if lucky and clearly(end.mean - after.mean, end, after, FIRM) else None
 
 
 def _welch(a: Estimate, b: Estimate) -> float:

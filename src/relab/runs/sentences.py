@@ -84,6 +84,8 @@ def _head(v: Verdict) -> str:
         return f"Learned{when}, by the returns of training ({rise}), evaluations: "
     if v.kind == "learned" and (lacks := _lacks(v)):
         return lacks
+    if v.kind == "learned" and v.dip and not v.share:
+        return f"Learned, from {number(v.dip.mean)} on, to which its first value fell: "
     if v.hardly:
         return "Hardly learned, its second half stays near random: "
     if v.kind == "not" and v.random is None:
@@ -127,7 +129,7 @@ def _way(v: Verdict) -> float:
 
 def _lack(v: Verdict) -> str:
     """What speaks against a plain "learned": it was far better before, or has hardly begun; empty where nothing does."""
-    base = base_of(v.points[0], v.random)
+    base = base_of(v.dip or v.points[0], v.random)
     if v.yardstick.at_top(v.final) or v.best is None:
         return ""
     if v.final - base.mean < KEPT_HALF * (v.best.mean - base.mean):
@@ -181,7 +183,12 @@ def _solved(v: Verdict) -> str:
     if v.level is None or v.kind == "top":
         return ""
     at = number(v.level)
-    return f", solved ({at}) after {v.solved:,} steps" if v.solved is not None else f", {at} not reached"
+    if v.reached is None:
+        return f", {at} not reached"
+    if v.reached.solved is not None:
+        return f", solved ({at}) after {v.reached.solved:,} steps"
+    times = "once, at" if v.reached.times == 1 else f"{v.reached.times} times, first at"
+    return f", reached {at} {times} {v.reached.step:,} steps"
 
 
 def _broken(v: Verdict) -> str:
@@ -216,6 +223,21 @@ def counted_as(v: Verdict) -> str:
 def verdict_words(v: Verdict) -> str:
     """The same in words: learned little."""
     return COUNTED[counted_as(v)]
+
+
+def beside_number(v: Verdict) -> str:
+    """What the last number of a run does not tell: did not learn; nothing of one that plainly learned."""
+    kind = counted_as(v)
+    if kind in PLAIN:
+        return ""
+    return COUNTED[kind] + (f" ({spread_words(v)})" if kind == "unstable" else "")
+
+
+def poor_words(verdicts: Sequence[Verdict]) -> str:
+    """What became of the runs that a finding should explain: did not learn; 2 of 3 did not learn, 1 of 3 learned little."""
+    kinds = [counted_as(v) for v in verdicts]
+    poor = {kind: kinds.count(kind) for kind in COUNTED if kind in POORLY and kind in kinds}
+    return ", ".join(COUNTED[kind] if len(kinds) == 1 else f"{n} of {len(kinds)} {COUNTED[kind]}" for kind, n in poor.items())
 
 
 def _counted(kinds: list[str], below: int) -> str:
@@ -257,6 +279,9 @@ COUNTED = {
     "short": "too few values or steps to tell", "unjudged": "not judged", "opposite": "not judged (returns of another sign)", "fit": "critic alone",
     "model": "world model alone", "none": "no result",
 }  # fmt: skip
+
+PLAIN = ("learned", "top", "fit", "model", "none", "unjudged")  # the number, or that there is none, says enough
+POORLY = ("below", "little", "hardly", "lost", "unstable", "fell", "not", "worse", "broken")
 
 
 def _group_numbers(verdicts: list[Verdict]) -> str:

@@ -19,20 +19,19 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
 
-from relab.base.numbers import is_finite
 from relab.record import levels
 from relab.record.evaluations import Estimate, evaluations, outcome_of
 from relab.record.history import History, measured, silent_since
 from relab.runs.course import RETURNS as RETURNS
 from relab.runs.course import Course, course_of, course_on
 from relab.runs.course import is_return as is_return
-from relab.runs.apart import clearly, error_of, half_width, pooled, steadied
+from relab.runs.apart import clearly, error_of, half_width, pooled, steadied, unkept
 from relab.runs.fall import RECENT, Fall, crossing, dipped, fall_of
 from relab.runs.models import ModelFit, learns_model, model_of
+from relab.runs.solved import Reached, reached
 from relab.runs.values import Fit, fit_of, fits_values
 from relab.runs.yardstick import Yardstick, yardstick_of
 
@@ -72,7 +71,7 @@ class Verdict:
     points: list[Estimate] = field(default_factory=list)
     random: Estimate | None = None
     best: Estimate | None = None
-    solved: int | None = None  # step at which the level was reached
+    reached: Reached | None = None  # how the level was, none where it was not
     level: float | None = None  # eval.stop_at, or what Gymnasium calls solved
     stages: int = 0  # times that the task changed on the way
     share: tuple[str, float, float] | None = None  # a rate that rose where the return says nothing: name, from, to
@@ -82,6 +81,7 @@ class Verdict:
     trained: Rise | None = None  # of the returns of training, where evaluations tell no gain and are as high
     fall: Fall | None = None  # of a run that lost what it had learned
     below_random: bool = False  # its last two points are
+    dip: Estimate | None = None  # the points after a first value that they did not keep: what a gain is counted from
     near_random: bool = False  # its second half stays there
     silent: int | None = None  # step of the last return, where the run went on long after it
     hardly: bool = False  # for which alone it is said not to have learned
@@ -153,9 +153,10 @@ def verdict_of(run: History) -> Verdict:
         return Verdict("opposite", course.metric, course.points, possible=(yard.lowest, yard.highest))
     yard = yard if yard.fits(good) else Yardstick(choice=yard.choice)
     best = max(reversed(good), key=lambda p: p.mean)  # the last of equals: what was lost was lost after it
-    solved, level = _first_solved(run, course, yard)
+    level, at = reached(run, course, yard)
     worse, near, fall = _below_random(run, good, yard), _near_random(good, yard), _fall(run, course, good, yard)
-    kind, stages = _since_start(run, good, yard, _kind(good, yard, level, worse, fall)), _stages(run)
+    dip = unkept(good) if yard.random is not None and not _resumed(run) else None
+    kind, stages = _since_start(run, good, yard, _kind(good, yard, level, worse, fall, dip)), _stages(run)
     hardly = (near and kind in ("learned", "part", "flat", "unclear")) or (kind in ("lost", "unstable") and _no_way(best, yard))
     kind = "not" if hardly else kind
     kind = "short" if kind == "not" and _has_hardly_begun(run, course, good) else kind
@@ -165,12 +166,13 @@ def verdict_of(run: History) -> Verdict:
     share = _share_that_rose(run) if kind in POOR else None
     if kind in POOR and (share or (stages > 1 and not course.evaluated)):
         kind = "learned" if share else "unclear"  # returns of two stages are not about one task
-    return Verdict(kind, course.metric, course.points, yard.random, best, solved, level, stages, share, yard,
-                   trained=trained, fall=fall, below_random=worse, near_random=near, hardly=hardly,
+    return Verdict(kind, course.metric, course.points, yard.random, best, at, level, stages, share, yard,
+                   trained=trained, fall=fall, below_random=worse, near_random=near, hardly=hardly, dip=dip,
                    silent=silent_since(run, course.metric) if course.metric in run.columns else None)  # fmt: skip
 
 
-def _kind(good: list[Estimate], yard: Yardstick, level: float | None, worse: bool, fall: Fall | None) -> str:
+def _kind(good: list[Estimate], yard: Yardstick, level: float | None, worse: bool, fall: Fall | None,
+          dip: Estimate | None) -> str:  # fmt: skip
     sure = steadied(good)
     first, last = sure[0], sure[-1]
     if len(good) < 2 or not math.isfinite(last.se):
@@ -181,7 +183,7 @@ def _kind(good: list[Estimate], yard: Yardstick, level: float | None, worse: boo
     tops = [yard.at_top(p.mean) or (level is not None and p.mean >= level) for p in good]
     if tops[-1]:
         return "top" if all(tops) else "unstable" if swings else "learned"
-    base, floor = base_of(first, yard.random), yard.random.mean + yard.matters if yard.random else -math.inf
+    base, floor = base_of(dip or first, yard.random), yard.random.mean + yard.matters if yard.random else -math.inf
     steady = len(good) > LATE and all(p.mean > floor and not above(p, last) for p in sure[-LATE:])
     kept, ends = _kept(good), [last, *([pooled(good[-LATE:])] if steady else [])]  # three tell more, if they agree
     if last.mean > floor and any(above(end, base) for end in ends):
@@ -346,17 +348,6 @@ def above(a: Estimate, b: Estimate, looks: int = 1) -> bool:
     return clearly(a.mean - b.mean, a, b, looks)
 
 
-def _first_solved(run: History, course: Course, yard: Yardstick) -> tuple[int | None, float | None]:
-    """The step at which the level was reached: eval.stop_at, else what Gymnasium calls solved."""
-    stop = _get(run.config, "eval", "stop_at")
-    own = is_finite(stop) and course.evaluated
-    level = float(stop) if own else yard.solved
-    if level is None:
-        return None, None
-    step = next((p.step for p in course.points if p.mean >= level), None)
-    return step, level if own or step is not None else None
-
-
 def _stages(run: History) -> int:
     """How often the task was another one: returns of two stages do not compare."""
     return sum(event.get("kind") == "stage" for event in run.events)
@@ -390,9 +381,3 @@ def _rise(run: History, metric: str) -> tuple[float, float] | None:
     good = [p for p in course_on(run, metric).points if math.isfinite(p.mean)]
     rose = len(good) > 1 and math.isfinite(good[-1].se) and above(good[-1], good[0])
     return (good[0].mean, good[-1].mean) if rose else None
-
-
-def _get(value: Any, *keys: str) -> Any:
-    for key in keys:
-        value = value.get(key) if isinstance(value, dict) else None
-    return value
