@@ -52,9 +52,33 @@ def test_evaluations_that_play_something_else_are_named_whatever_the_lag(length)
     view = played(made(columns, PPO, CARTPOLE), 9 + 0.2 * (-1.0) ** np.arange(14), 4000)
     found = told(view)
     assert "evaluations play another policy" in found["training-apart-from-evaluation"].message
-    assert found["worse-than-random"].explained_by == "training-apart-from-evaluation"
-    assert found["worse-than-random"].suggest == ["mend training-apart-from-evaluation first: it explains this"]
+    assert found["evaluations-behind-training"].explained_by == "training-apart-from-evaluation"
+    assert found["evaluations-behind-training"].suggest == [
+        "mend training-apart-from-evaluation first: it explains this"
+    ]
+    assert "worse-than-random" not in found, "training has learned"
     assert "critic-not-learning" not in found
+
+
+ACROBOT = {"spec": {"env": "Acrobot-v1", "random": {"return_mean": -497.4, "return_std": 18.4, "n": 200},
+                    "horizon": 500, "reward_low": -1.0, "reward_high": 0.0,
+                    "action": {"kind": "discrete", "n": 3}}}  # fmt: skip
+
+
+@pytest.mark.parametrize(("end", "kind"), [(-300.0, "short"), (-500.0, "not")])
+def test_evaluations_at_the_floor_are_not_worse_than_random(end, kind):
+    """-500 is the time limit, 2.6 below random where -100 is solved; training that rises is said beside it."""
+    training = np.concatenate([np.full(30, -500.0), np.linspace(-500, end, 30)])
+    view = played(made({"return/mean": training}, PPO, ACROBOT), np.full(8, -500.0), 7000, spread=0)
+    found = told(view)
+    assert verdict_of(view.history).kind == kind
+    assert "worse-than-random" not in found
+    assert ("has-not-learned" in found) == (kind == "not")
+    assert ("evaluations-behind-training" in found) == (kind == "short")
+    if kind == "short":
+        behind = found["evaluations-behind-training"]
+        assert "the deterministic evaluations still earn -500, the floor of the time limit" in behind.message
+        assert "more steps" in behind.suggest[0]
 
 
 @pytest.mark.parametrize("evaluated", [RISE[4::4] + 100, np.minimum(RISE[4::4], 480), np.full(14, 500.0)])
