@@ -216,6 +216,33 @@ def test_a_critic_that_never_explained_anything_is_named_by_that_alone(variance,
     assert (found["peak-then-collapse"].explained_by == "critic-not-learning") == named
 
 
+MOUNTAIN = {"spec": {"env": "MountainCar-v0", "random": {"return_mean": -200.0, "return_std": 0.0, "n": 200},
+                     "horizon": 200, "reward_low": -1.0, "reward_high": -1.0,
+                     "action": {"kind": "discrete", "n": 3}}}  # fmt: skip
+
+
+@pytest.mark.parametrize("spec", [MOUNTAIN, ACROBOT])
+def test_returns_that_are_all_the_floor_lead_and_explain_the_critic(spec):
+    floor = -200.0 if spec is MOUNTAIN else -500.0
+    columns = {"return/mean": np.full(15, floor), "policy/entropy": np.full(15, 1.09),
+               "value/explained_variance": (STEPS[1:15], np.full(14, 0.001))}  # fmt: skip
+    found = told(made(columns, PPO, spec))
+    assert "no reward signal was ever seen" in found["returns-all-alike"].message
+    assert all(word in found["returns-all-alike"].suggest[0] for word in ("exploration", "reward", "time limit"))
+    assert found["returns-all-alike"].explained_by is None
+    for slug in ("critic-not-learning", "no-policy-signal", "has-not-learned"):
+        assert found[slug].explained_by == "returns-all-alike"
+    paid = made(columns | {"return/mean": np.r_[np.full(14, floor), floor + 3]}, PPO, spec)
+    assert "returns-all-alike" not in told(paid)
+
+
+@pytest.mark.parametrize(("planned", "named"), [(30_000, False), (20_000, True), (None, False)])
+def test_a_run_that_goes_on_may_still_see_its_first_reward(planned, named):
+    config = PPO | ({"total_steps": planned} if planned else {})
+    view = made({"return/mean": np.full(15, -200.0)}, config, MOUNTAIN, state="running")
+    assert isinstance(asked("returns-all-alike", view), Finding) == named
+
+
 # ---- Learning that begins when the run is nearly over
 
 
