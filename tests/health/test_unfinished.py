@@ -172,6 +172,17 @@ def test_a_rate_that_stands_at_the_end_is_on_no_line():
     assert not view.unfinished
 
 
+@pytest.mark.parametrize(("gamma", "length", "severity"), [
+    (0.0, 22.0, "warning"), (0.3, 22.0, "warning"), (0.6, 60.0, "info"), (0.0, 1.0, None), (0.99, 22.0, None),
+])  # fmt: skip
+def test_a_discount_that_is_hardly_ever_meant_is_told_at_the_first_look(gamma, length, severity):
+    """Where its episodes are long; a bandit's last one step. Others wait for half of the steps."""
+    columns = {"return/mean": np.full(3, 20.0), "return/length": np.full(3, length)}
+    config = {"algo": {"name": "ppo", "gamma": gamma}, "total_steps": STEPS}
+    answer = asked("discount-out-of-range", made(columns, config, state="running"))
+    assert (answer.severity if isinstance(answer, Finding) else None) == severity
+
+
 # ---- Beside a run that has come to its end
 
 
