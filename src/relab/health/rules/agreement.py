@@ -109,7 +109,7 @@ def evaluations_behind_training(view: View, *, patience: float = 0.5) -> Finding
         until the time limit. The outcome is that of evaluations, and it does not show yet what was learned.
     Known problems: evaluations that play another policy, or lack the scales of the observations, look the same.
     Refuted by: later evaluations that rise as training does.
-    Try: train for more steps; evaluate with sampled actions as well (`deterministic=False`): where these are no better
+    Try: train for more steps; evaluate with sampled actions as well: where these are no better
         either, check that evaluations see observations in the same scales.
     """
     course, verdict = view.course(at_least=3), view.verdict
