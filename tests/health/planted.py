@@ -352,6 +352,14 @@ def left_behind(copy: Copy) -> None:
         run.change(name, lambda i, x: 9.0 + i % 3)
 
 
+def behind_training(copy: Copy) -> None:
+    """Training learns, and the likeliest actions are still worth what a random policy earns."""
+    run = copy("cartpole", "")
+    for row in run.rows["evals.jsonl"]:
+        for k, episode in enumerate(row["episodes"]):
+            episode["return"] = 20.0 + k % 5
+
+
 def other_rewards(copy: Copy) -> None:
     """Rewards reach the learner a hundred times too large."""
     copy("relab-sac", "").change("data/reward_mean", lambda i, x: 100 * x)
@@ -697,6 +705,7 @@ PLANTED: dict[str, Callable[[Copy], None]] = {
     "padding-waste": padded, "switch-stuck": blocking, "resumed-with-new-actor": anew,
     "setting-out-of-range": beyond_one, "entropy-punished": paid_for_certainty, "targets-not-detached": followed,
     "batch-not-divisible": left_over, "epochs-cut-short": starved, "adaptive-rate-at-bound": at_bound,
+    "evaluations-behind-training": behind_training,
     "training-apart-from-evaluation": left_behind, "rewards-not-those-of-returns": other_rewards,
     "exploration-off-schedule": all_random, "targets-stand-still": still,
     "unit-change": other_units, "horizons-differ": shorter, "lost-to-rounding": rounded, **DREAMS,

@@ -52,9 +52,33 @@ def test_evaluations_that_play_something_else_are_named_whatever_the_lag(length)
     view = played(made(columns, PPO, CARTPOLE), 9 + 0.2 * (-1.0) ** np.arange(14), 4000)
     found = told(view)
     assert "evaluations play another policy" in found["training-apart-from-evaluation"].message
-    assert found["worse-than-random"].explained_by == "training-apart-from-evaluation"
-    assert found["worse-than-random"].suggest == ["mend training-apart-from-evaluation first: it explains this"]
+    assert found["evaluations-behind-training"].explained_by == "training-apart-from-evaluation"
+    assert found["evaluations-behind-training"].suggest == [
+        "mend training-apart-from-evaluation first: it explains this"
+    ]
+    assert "worse-than-random" not in found, "training has learned"
     assert "critic-not-learning" not in found
+
+
+ACROBOT = {"spec": {"env": "Acrobot-v1", "random": {"return_mean": -497.4, "return_std": 18.4, "n": 200},
+                    "horizon": 500, "reward_low": -1.0, "reward_high": 0.0,
+                    "action": {"kind": "discrete", "n": 3}}}  # fmt: skip
+
+
+@pytest.mark.parametrize(("end", "kind"), [(-300.0, "short"), (-500.0, "not")])
+def test_evaluations_at_the_floor_are_not_worse_than_random(end, kind):
+    """-500 is the time limit, 2.6 below random where -100 is solved; training that rises is said beside it."""
+    training = np.concatenate([np.full(30, -500.0), np.linspace(-500, end, 30)])
+    view = played(made({"return/mean": training}, PPO, ACROBOT), np.full(8, -500.0), 7000, spread=0)
+    found = told(view)
+    assert verdict_of(view.history).kind == kind
+    assert "worse-than-random" not in found
+    assert ("has-not-learned" in found) == (kind == "not")
+    assert ("evaluations-behind-training" in found) == (kind == "short")
+    if kind == "short":
+        behind = found["evaluations-behind-training"]
+        assert "the deterministic evaluations still earn -500, the floor of the time limit" in behind.message
+        assert "more steps" in behind.suggest[0]
 
 
 @pytest.mark.parametrize("evaluated", [RISE[4::4] + 100, np.minimum(RISE[4::4], 480), np.full(14, 500.0)])
@@ -190,6 +214,33 @@ def test_a_critic_that_never_explained_anything_is_named_by_that_alone(variance,
     found = told(view)
     assert ("critic-not-learning" in found) == named
     assert (found["peak-then-collapse"].explained_by == "critic-not-learning") == named
+
+
+MOUNTAIN = {"spec": {"env": "MountainCar-v0", "random": {"return_mean": -200.0, "return_std": 0.0, "n": 200},
+                     "horizon": 200, "reward_low": -1.0, "reward_high": -1.0,
+                     "action": {"kind": "discrete", "n": 3}}}  # fmt: skip
+
+
+@pytest.mark.parametrize("spec", [MOUNTAIN, ACROBOT])
+def test_returns_that_are_all_the_floor_lead_and_explain_the_critic(spec):
+    floor = -200.0 if spec is MOUNTAIN else -500.0
+    columns = {"return/mean": np.full(15, floor), "policy/entropy": np.full(15, 1.09),
+               "value/explained_variance": (STEPS[1:15], np.full(14, 0.001))}  # fmt: skip
+    found = told(made(columns, PPO, spec))
+    assert "no reward signal was ever seen" in found["returns-all-alike"].message
+    assert all(word in found["returns-all-alike"].suggest[0] for word in ("exploration", "reward", "time limit"))
+    assert found["returns-all-alike"].explained_by is None
+    for slug in ("critic-not-learning", "no-policy-signal", "has-not-learned"):
+        assert found[slug].explained_by == "returns-all-alike"
+    paid = made(columns | {"return/mean": np.r_[np.full(14, floor), floor + 3]}, PPO, spec)
+    assert "returns-all-alike" not in told(paid)
+
+
+@pytest.mark.parametrize(("planned", "named"), [(30_000, False), (20_000, True), (None, False)])
+def test_a_run_that_goes_on_may_still_see_its_first_reward(planned, named):
+    config = PPO | ({"total_steps": planned} if planned else {})
+    view = made({"return/mean": np.full(15, -200.0)}, config, MOUNTAIN, state="running")
+    assert isinstance(asked("returns-all-alike", view), Finding) == named
 
 
 # ---- Learning that begins when the run is nearly over

@@ -141,6 +141,48 @@ def test_an_exploration_on_its_line_says_that_the_run_is_not_over():
     assert isinstance(asked("exploration-never-ends", whole), Finding)
 
 
+def hardly(x: np.ndarray) -> np.ndarray:
+    """From 1 to 0.9 over nine tenths of the run, where it stays."""
+    return np.maximum(1 - 0.1 * x / 0.9, 0.9)
+
+
+@pytest.mark.parametrize(("planned", "done", "state", "named"), [
+    (True, 0.4, "running", False), (True, 0.6, "running", True), (True, 1.0, "ended", True),
+    (False, 0.4, "ended", True), (False, 1.0, "ended", True), (False, 0.4, "running", False),
+])  # fmt: skip
+def test_a_run_that_is_nearly_all_random_in_every_row_is_told(planned, done, state, named):
+    """Whether its rate still falls or not: half of its plan is over, or the log has ended."""
+    view = exploring(hardly, done, state)
+    if not planned:
+        del view.history.config["total_steps"]
+    answer = asked("exploration-never-ends", view)
+    assert isinstance(answer, Finding) == named
+    if named:
+        stopped = not planned and done < 1
+        assert answer.severity == ("info" if stopped else "warning"), "it may have been healthy when it was stopped"
+        assert "actions are still random" in answer.message
+        assert ("on a line that ends at step" in answer.message) == (done < 1)
+
+
+def test_a_rate_that_stands_at_the_end_is_on_no_line():
+    """A fall from 1 to 0.9 is within 0.02 of a line that goes on, and the log was taken for a tenth of a run."""
+    view = exploring(hardly, 1.0, "ended")
+    del view.history.config["total_steps"]
+    assert view.length is None
+    assert not view.unfinished
+
+
+@pytest.mark.parametrize(("gamma", "length", "severity"), [
+    (0.0, 22.0, "warning"), (0.3, 22.0, "warning"), (0.6, 60.0, "info"), (0.0, 1.0, None), (0.99, 22.0, None),
+])  # fmt: skip
+def test_a_discount_that_is_hardly_ever_meant_is_told_at_the_first_look(gamma, length, severity):
+    """Where its episodes are long; a bandit's last one step. Others wait for half of the steps."""
+    columns = {"return/mean": np.full(3, 20.0), "return/length": np.full(3, length)}
+    config = {"algo": {"name": "ppo", "gamma": gamma}, "total_steps": STEPS}
+    answer = asked("discount-out-of-range", made(columns, config, state="running"))
+    assert (answer.severity if isinstance(answer, Finding) else None) == severity
+
+
 # ---- Beside a run that has come to its end
 
 

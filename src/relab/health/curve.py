@@ -85,8 +85,11 @@ class Curve:
         return Slope(value, plain * math.sqrt((1 + rho) / (1 - rho)))
 
     def line_to_zero(self, rows: int = 5, off: float = 0.02) -> float | None:
-        """The step at which a curve that falls on one line up to its last row comes to 0; None where it does not."""
+        """The step at which a curve that falls on one line up to its last row comes to 0; None where it does not, or
+        stands at its end: over the last twentieth of its rows, two at least."""
         if len(self) < rows or not self.values[0] > self.last > 0 or self.steps[-1] <= self.steps[0]:
+            return None
+        if np.ptp(self.values[-max(2, len(self) // 20) :]) == 0:
             return None
         slope = float(self.last - self.values[0]) / float(self.steps[-1] - self.steps[0])
         line = self.values[0] + slope * (self.steps - self.steps[0])

@@ -8,7 +8,8 @@ Every command reads this verdict. The run's course (course.py) is held against w
 - it lost it when its end has fallen to under half of what it had gained (fall.py); where one point alone is so low, or
   it fell and came back not long ago, or it has swung as far before, it is "unstable", wherever its last point lies;
 - it did not learn when even its upper end (SURE standard errors) is no gain over random that matters, or when its second
-  half stays within a twentieth of the way from random to solved; it is worse when its last two points lie below random;
+  half stays within a twentieth of the way from random to solved; it is worse when its last two points lie below random,
+  by a difference that matters; neither is said of evaluations where the returns of training rose clear of random;
 - it is not judged where all returns have the sign that its environment's cannot have: less of them may be more;
 - what lies between is not told: "unclear". Without a random level the run's own start is all there is, which is said.
 What is above what is told in apart.py: few episodes tell little of their noise, and the best of many is high by chance.
@@ -30,6 +31,7 @@ from relab.runs.course import Course, course_of, course_on
 from relab.runs.course import is_return as is_return
 from relab.runs.apart import clearly, error_of, half_width, pooled, steadied, unkept
 from relab.runs.fall import RECENT, Fall, crossing, dipped, fall_of
+from relab.runs.rise import Training, risen
 from relab.runs.models import ModelFit, learns_model, model_of
 from relab.runs.solved import Reached, reached
 from relab.runs.values import Fit, fit_of, fits_values
@@ -79,6 +81,7 @@ class Verdict:
     flaw: str = ""
     lost: int | None = None  # step from which on the return is not finite
     trained: Rise | None = None  # of the returns of training, where evaluations tell no gain and are as high
+    rising: Training | None = None  # of the returns of training, clear of random, whatever evaluations are
     fall: Fall | None = None  # of a run that lost what it had learned
     below_random: bool = False  # its last two points are
     dip: Estimate | None = None  # the points after a first value that they did not keep: what a gain is counted from
@@ -154,12 +157,14 @@ def verdict_of(run: History) -> Verdict:
     yard = yard if yard.fits(good) else Yardstick(choice=yard.choice)
     best = max(reversed(good), key=lambda p: p.mean)  # the last of equals: what was lost was lost after it
     level, at = reached(run, course, yard)
-    worse, near, fall = _below_random(run, good, yard), _near_random(good, yard), _fall(run, course, good, yard)
+    rising = risen(run, yard) if course.evaluated else None
+    worse, near = rising is None and _below_random(run, good, yard), _near_random(good, yard)
+    fall = _fall(run, course, good, yard)
     dip = unkept(good) if yard.random is not None and not _resumed(run) else None
     kind, stages = _since_start(run, good, yard, _kind(good, yard, level, worse, fall, dip)), _stages(run)
     hardly = (near and kind in ("learned", "part", "flat", "unclear")) or (kind in ("lost", "unstable") and _no_way(best, yard))
     kind = "not" if hardly else kind
-    kind = "short" if kind == "not" and _has_hardly_begun(run, course, good) else kind
+    kind = "short" if kind == "not" and (rising or _has_hardly_begun(run, course, good)) else kind
     still = kind in STILL and yard.random is None and course.evaluated
     trained = _rise_in_training(run, good) if still else None
     kind = "learned" if trained else kind
@@ -167,7 +172,8 @@ def verdict_of(run: History) -> Verdict:
     if kind in POOR and (share or (stages > 1 and not course.evaluated)):
         kind = "learned" if share else "unclear"  # returns of two stages are not about one task
     return Verdict(kind, course.metric, course.points, yard.random, best, at, level, stages, share, yard,
-                   trained=trained, fall=fall, below_random=worse, near_random=near, hardly=hardly, dip=dip,
+                   trained=trained, rising=rising, fall=fall, below_random=worse, near_random=near and not rising,
+                   hardly=hardly and not rising, dip=dip,
                    silent=silent_since(run, course.metric) if course.metric in run.columns else None)  # fmt: skip
 
 
@@ -252,7 +258,8 @@ def began(run: History, course: Course, good: Sequence[Estimate], start: int, le
 
 
 def _below_random(run: History, good: list[Estimate], yard: Yardstick) -> bool:
-    """Whether the last two of at least three points lie below random, each by more than SURE standard errors.
+    """Whether the last two of at least three points lie below random, each by more than SURE standard errors and by a
+    difference that matters.
 
     Of a policy that is unsure of its actions the likeliest may be a bad one: where sampled ones were evaluated, they
     must be as bad.
@@ -267,7 +274,7 @@ def _ends_below(points: Sequence[Estimate], yard: Yardstick) -> bool:
     """An error that is not known is taken as that of one random episode."""
     known = [replace(p, se=p.se if math.isfinite(p.se) else yard.spread) for p in points[-2:]]
     return len(points) >= FEWEST and yard.random is not None and all(
-        p.mean + SURE * error_of(p, yard.random) < yard.random.mean for p in known)  # fmt: skip
+        p.mean + max(SURE * error_of(p, yard.random), yard.matters) < yard.random.mean for p in known)  # fmt: skip
 
 
 def _near_random(good: list[Estimate], yard: Yardstick) -> bool:

@@ -12,7 +12,7 @@ from relab.health.curve import Curve
 from relab.health.estimates import shown
 from relab.health.foreign import first_setting, setting
 from relab.health.outcome import judged
-from relab.health.rule import Evidence, Finding, Missing, rule
+from relab.health.rule import SHORT, Evidence, Finding, Missing, rule
 from relab.health.view import View
 from relab.record.evaluations import Estimate
 
@@ -91,6 +91,40 @@ def training_apart_from_evaluation(
     if not _stays_apart(late, limit, errors, every=mode == "det"):  # without noise a policy swings
         return None
     return _told_apart(view, late, mode, _apart_since(pairs, errors))
+
+
+@rule(
+    "evaluations-behind-training",
+    about="return",
+    algos=(),
+    severity="warning",
+    least=SHORT,
+    explains=("below-known-level",),
+)
+def evaluations_behind_training(view: View, *, patience: float = 0.5) -> Finding | None:
+    """
+    What: the returns of training rose clear of a random policy's, by a gain that matters, and the evaluations that the
+        run is judged by still end no better than a random policy.
+    Why: training draws its actions by chance; without it a policy that has only begun to learn may repeat one action
+        until the time limit. The outcome is that of evaluations, and it does not show yet what was learned.
+    Known problems: evaluations that play another policy, or lack the scales of the observations, look the same.
+    Refuted by: later evaluations that rise as training does.
+    Try: train for more steps; evaluate with sampled actions as well: where these are no better
+        either, check that evaluations see observations in the same scales.
+    """
+    course, verdict = view.course(at_least=3), view.verdict
+    if verdict.random is None:
+        raise Missing("what a random policy earns")
+    if verdict.rising is None or verdict.kind != "short" or view.early(patience):
+        return None
+    last, lowest = course[-1].mean, verdict.yardstick.lowest
+    floor = ", the floor of the time limit" if last <= lowest < 0 else ""
+    kind = {"det": "deterministic ", "sampled": "sampled "}[view.by] if view.has_evals(view.by) else ""
+    training = view.curve(verdict.rising.metric)
+    rise = f"{verdict.rising.start:.4g} to {verdict.rising.end:.4g}"
+    return Finding(f"training rises from {rise}, and the {kind}evaluations still earn {last:.4g}{floor}"
+                   f" (random {verdict.random.mean:.4g})", last, None,
+                   [view.evidence(course), training.evidence("first and last tenth of training")])  # fmt: skip
 
 
 def _stays_apart(late: list[Pair], limit: float, errors: float, every: bool) -> bool:

@@ -104,7 +104,9 @@ def _stopped_short(view: View, planned: float, whole: float) -> bool:
 def worse_than_random(view: View, *, patience: float = 0.1, patience_replay: float = 0.5) -> Finding | None:
     """
     What: the last two evaluations (without evaluations: the last two tenths of the training returns) lie below the
-        random policy's return by more than two standard errors each.
+        random policy's return by more than two standard errors each, and by a difference that matters: half a standard
+        deviation of random episodes, or 2 % of what they earn. Nor is it said where the returns of training rose clear
+        of random.
     Why: something drives the policy the wrong way: a sign error, a dead actor, a degenerate critic. A policy that is
         sure of its bad actions (its entropy has collapsed) was pushed there: an advantage of the wrong sign does that.
     Known problems: early in training a deterministic policy may be worse than random; where sampled actions were

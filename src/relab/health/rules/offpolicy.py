@@ -98,10 +98,11 @@ def _logs_no_loss(view: View, rows: int = 10) -> bool:
     severity="warning",
     mends={"exploration_final_eps": DOWN, "end_e": DOWN, "exploration_fraction": DOWN},
 )
-def exploration_never_ends(view: View, *, share_above: float = 0.3) -> Finding | None:
+def exploration_never_ends(view: View, *, share_above: float = 0.3, nearly_all: float = 0.9) -> Finding | None:
     """
     What: at the end of the run more than three of ten actions are still drawn at random; of a run that goes on, from
-        half of its planned steps on, if the share does not fall any more.
+        half of its planned steps on, if the share does not fall any more, or nine of ten were in every row. So many are
+        told of a log that has ended even if they fall on a line to a later step: as a remark, it may have been stopped.
     Why: the returns in training are those of a half random policy; states that need many right actions in a row are
         never reached, and nothing corrects what the critic believes of them.
     Known problems: a constant share of random actions may be meant; then it is small.
@@ -111,12 +112,22 @@ def exploration_never_ends(view: View, *, share_above: float = 0.3) -> Finding |
     share = view.curve("policy/exploration", rows=5)
     if share.median(0.1) <= share_above:
         return None
-    if view.unfinished and (_falls(share) or view.length is None or view.early()):
+    hopeless = bool((share.values >= nearly_all).all()) and _far_enough(view)
+    if view.unfinished and not hopeless and (_falls(share) or view.length is None or view.early()):
         raise Missing("the end of the run: the share of random actions may still fall")
-    at = "so far" if view.unfinished else "at the end"
-    return Finding(f"{share.last:.0%} of the actions are still random {at} ({share.values[0]:.0%} at the start)",
+    at = "at the end" if view.state == "ended" or not view.unfinished else "so far"
+    line = share.line_to_zero() if hopeless and view.unfinished else None
+    later = "" if line is None else f", on a line that ends at step {line:,.0f}, the log at {view.last_step:,}"
+    return Finding(f"{share.last:.0%} of the actions are still random {at} ({share.values[0]:.0%} at the start){later}",
                    share.last, None, [share.evidence(f"last > {share_above:g}")], confidence="high",
                    severity=judged(view))  # fmt: skip
+
+
+def _far_enough(view: View) -> bool:
+    """Whether half of the planned steps are over; where no plan is known, whether the log has ended."""
+    if view.planned is None:
+        return view.state in ("ended", "finished")
+    return view.last_step >= 0.5 * view.planned
 
 
 def _falls(share: Curve) -> bool:

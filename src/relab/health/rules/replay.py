@@ -280,14 +280,17 @@ def _per_step(count: Curve) -> float:
 
 
 @rule("discount-out-of-range", about="fault", algos=(*OFF_POLICY, *ON_POLICY, *OFFLINE), severity="warning")
-def discount_out_of_range(view: View, *, sight_below: float = 5, times_longer: float = 10) -> Finding | None:
+def discount_out_of_range(
+    view: View, *, sight_below: float = 5, times_longer: float = 10, hardly_meant: float = 0.5
+) -> Finding | None:
     """
     What: gamma is 1 or more in a method that bootstraps, or so small that rewards beyond five steps do not count while
         the longest episodes last ten times as long as it sees (where no length is logged: nothing was learned).
     Why: at 1 the value of a task that goes on has no bound and the targets grow with every update; when it is small
         the method cannot see what an action leads to.
     Known problems: short tasks whose episodes always end have finite values at 1, and short trainings do not come to
-        grow; some tasks need no foresight. 1, and 0, which is meant so, are told as remarks.
+        grow; some tasks need no foresight. 1, and 0, which may be meant so, are told as remarks; but under 0.5, 0 too,
+        it is a warning from the first look at a run that goes on, while it has not learned.
     Refuted by: the return rising; then it is told as a remark.
     Try: gamma 0.98 to 0.995, so that 1 / (1 - gamma) is about the time over which actions matter.
     """
@@ -301,7 +304,14 @@ def discount_out_of_range(view: View, *, sight_below: float = 5, times_longer: f
     reason = "the values have no bound" if gamma >= 1 else f"the agent looks about {sight:.2g} {steps} ahead"
     return Finding(f"gamma is {gamma:g}: {reason}", gamma, 0, [Evidence("gamma", [0], [gamma], "1 / (1 - gamma)")],
                    confidence="medium" if learned(view) else "high",
-                   severity=judged(view) if 0 < gamma < 1 else "info")  # fmt: skip
+                   severity=_how_grave(view, gamma, blind and gamma < hardly_meant))  # fmt: skip
+
+
+def _how_grave(view: View, gamma: float, hardly_meant: bool) -> str:
+    """What is hardly ever meant is worth a word before the steps are spent, unless it learns with it."""
+    if hardly_meant and view.early() and not learned(view):
+        return "warning"
+    return judged(view) if 0 < gamma < 1 else "info"
 
 
 @rule("target-entropy-unreachable", about="fault", kind="continuous", algos=("sac",), severity="warning")

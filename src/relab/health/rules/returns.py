@@ -10,6 +10,10 @@ from relab.health.view import View
 from relab.runs.course import is_return
 
 ONLINE = ("ppo", "a2c", "dqn", "sac", "td3")
+SEARCH = (
+    "reach it more often: more exploration (a bonus for entropy, noise, epsilon), a reward that leads there, starts"
+    " near it, or a longer time limit"
+)
 UPDATED = ("value/loss", "value/critic_loss", "policy/loss", "policy/actor_loss", "policy/entropy", "policy/kl")
 
 
@@ -39,9 +43,10 @@ def no_returns(view: View) -> Finding | None:
 
 
 @rule("returns-all-alike", about="fault", algos=(), severity="warning", least=SHORT)
-def returns_all_alike(view: View, *, rows: int = 20) -> Finding | None:
+def returns_all_alike(view: View, *, rows: int = 20, rows_as_random: int = 10) -> Finding | None:
     """
-    What: all of 20 or more rows of training returns are exactly the same number.
+    What: all of 20 or more rows of training returns are exactly the same number; ten are enough where it is the one
+        that random policies earn each time, or the lowest there can be, and half of the planned steps are over.
     Why: what the agent does makes no difference to what it is paid: the reward is a constant, is never paid, or what is
         logged is not the return. There is nothing to learn from.
     Known problems: a run that went on from a policy that was perfect already; a task that pays only for rare success.
@@ -49,19 +54,25 @@ def returns_all_alike(view: View, *, rows: int = 20) -> Finding | None:
     Try: print the rewards of one episode; follow one reward from the environment to the log.
     """
     name = next((n for n in ("return/mean", "return/mean_100") if view.has(n)), "return/mean")
-    returns = view.curve(name, rows)
+    returns = view.curve(name, rows_as_random)
+    lowest = _nothing_reached(view, returns.last)
+    goes_on = view.early() or (view.unfinished and view.length is None)
+    if len(returns) < rows and (goes_on or not lowest):
+        raise Missing(f"{rows} finite values of {name} (there are {len(returns)})")
     if np.ptp(returns.values) > 0 or view.resumed or not view.has_choice or view.at_ceiling(returns.last):
         return None
-    alike, why = _as_random(view, returns.last)
-    return Finding(f"every episode earns exactly {returns.last:.4g}, in all {len(returns)} rows{alike}", returns.last,
-                   int(returns.steps[0]), [returns.evidence("constant")], suggest=why, confidence="high")  # fmt: skip
+    return Finding(f"every episode earns exactly {returns.last:.4g}, in all {len(returns)} rows{lowest}", returns.last,
+                   int(returns.steps[0]), [returns.evidence("constant")], suggest=[SEARCH] if lowest else [],
+                   confidence="high")  # fmt: skip
 
 
-def _as_random(view: View, level: float) -> tuple[str, list[str]]:
-    """Where random policies earn that too, each time, the reward is sound, and only luck or a search finds more."""
-    random = view.verdict.yardstick
-    if random.random is None or random.spread > 0 or random.random.mean != level:
-        return "", []
-    return (", as a random policy does: what pays more was never reached",
-            ["reach it more often: more exploration (a bonus for entropy, noise, epsilon), a reward that leads"
-             " there, or starts near it"])  # fmt: skip
+def _nothing_reached(view: View, level: float) -> str:
+    """Where random policies earn that too, each time, or it is the floor, the reward is sound, and only luck or a
+    search finds more."""
+    yard = view.verdict.yardstick
+    random = yard.random is not None and yard.spread == 0 and yard.random.mean == level
+    floor = level == yard.lowest < 0
+    if not random and not floor:
+        return ""
+    who = "as a random policy does" if random else "the least there is"
+    return f", {who}: no reward signal was ever seen, what pays more was never reached"
