@@ -22,6 +22,7 @@ from relab.comparison import answer, outcomes
 from relab.config import layers, registry
 from relab.health import mend, usual
 from relab.health.examine import Report, examine
+from relab.health.remedy import Remedy
 from relab.health.rule import all_rules
 from relab.health.view import View
 from relab.logger import Logger
@@ -262,12 +263,32 @@ def test_the_prediction_is_the_difference_to_runs_with_the_value(folder, tmp_pat
     copies(tmp_path / "a", tmp_path, {"algo.lr": 3e-3}, range(3), shift=100)
     views = [each.view for each in examine(tmp_path).runs]
     view = next(v for v in views if v.name == "a")
-    predicted = predict(view, {"algo.lr": (0.3, 3e-3)}, [v for v in views if v is not view])
+    others = [v for v in views if v is not view]
+    sick = predict(view, {"algo.lr": (0.3, 3e-3)}, others)
+    assert (sick.delta, sick.how.split(":")[0]) == (None, "a-copy-s0 has faults of its own")
+    for other in others:
+        other.suspect = False
+    predicted = predict(view, {"algo.lr": (0.3, 3e-3)}, others)
     now = view.evals()[-1].mean
     here, there = np.array([now, now + 10, now + 11, now + 12]), np.array([now + 100, now + 101, now + 102])
     assert predicted.delta == pytest.approx(there.mean() - here.mean())
     assert predicted.low < predicted.delta < predicted.high
     assert "3 seeds" in predicted.how
+
+
+def test_what_is_known_to_do_harm_is_not_proposed(tmp_path):
+    write_run(tmp_path / "a", [20.0, 60, 100, 140, 180, 220])
+    write_run(tmp_path / "slower", [20.0, 50, 80, 110, 140, 170], config={"algo": {"name": "ppo", "lr": 0.0005}})
+    write_run(tmp_path / "faster", [20.0, 70, 120, 170, 220, 270], config={"algo": {"name": "ppo", "lr": 0.002}})
+    search = Search(examine(tmp_path), [])
+    view = next(v for v in search.views if v.name == "a")
+    worse, better = (Remedy({"algo.lr": (0.001, lr)}, "a value") for lr in (0.0005, 0.002))
+    assert search.make(view, worse, "slug", "why") is None
+    (passed,) = search.passed_over
+    assert "makes things worse: eval/return_det -50 (slower: 170 (1 seed) against 220 (1 seed)" in passed
+    found = search.make(view, better, "slug", "why")
+    assert found is not None
+    assert found.predicted.delta == 50
 
 
 def test_runs_that_differ_in_another_setting_too_predict_nothing(folder, tmp_path):

@@ -17,8 +17,8 @@ from typing import Any
 
 from relab.advise import foreign, question, restart, tried
 from relab.advise.checks import RejectedError, check
-from relab.advise.predict import cost, predict, same_group, same_task
-from relab.advise.proposal import FILE, Nothing, Proposal, diff_text, new_values
+from relab.advise.predict import cost, predict, same_group, same_task, worsens
+from relab.advise.proposal import FILE, Nothing, Predicted, Proposal, diff_text, new_values
 from relab.advise.rising import OPEN, RISES, STAYS, Trend, lowest_ends, of_most_seeds, trend_of
 from relab.advise.tried import Tried
 from relab.base.jsonl import RecordError
@@ -236,6 +236,7 @@ class Search:
         try:
             not_again(again)
             checks, seeds = check(view, whole, self.others(view))
+            expected = self.expected(view, whole)
         except RejectedError as error:
             self.passed_over.append(f"{diff_text(diff, names)} in {view.name} ({source}): {error}")
             return None
@@ -246,12 +247,19 @@ class Search:
         name = view.history.folder.resolve().name if here else view.name
         whose = remedy.why if len(diff) == 1 else remedy.why.replace("the value of", "the values of")
         why = f"{why}. {new_values(diff, names)} {'is' if len(diff) == 1 else 'are'} {whose}."
-        expected, price = predict(view, whole, self.others(view)), cost(view, remedy.changes)
+        price = cost(view, remedy.changes)
         seeds = seeds if here or seed_of(view.history, view.name) is not None else []
         unanswered = [one.to_dict() for one in again if one.verdict == tried.OPEN]
         return Proposal(parent=name, diff=diff, rationale=why, checks=checks, predicted=expected, cost=price,
                         source=source, resume_from=start, seeds=seeds, folder=folder, command=command, runs_here=here,
                         passed_over=list(self.passed_over), tried=unanswered, names=names)  # fmt: skip
+
+    def expected(self, view: View, changes: Mapping[str, tuple[Any, Any]]) -> Predicted:
+        outcome = predict(view, changes, self.others(view))
+        if worsens(outcome):
+            harm = f"{outcome.metric} {number(outcome.delta or 0.0)} ({outcome.how})"
+            raise RejectedError(f"it makes things worse: {harm}")
+        return outcome
 
     def start(self, view: View, remedy: Remedy) -> str | None:
         """The weights to try it from; fresh ones where runs with these values say what comes of that."""
