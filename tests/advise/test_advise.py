@@ -33,6 +33,7 @@ from report.made import RANDOM, write_run
 from small_runs import resolve, run
 from where import histories
 
+CART = {"spec": {"env": "CartPole-v1", "reward_low": 1.0, "reward_high": 1.0, "horizon": 500, **RANDOM}}
 LONG = {"total_steps": "8192", "eval__episodes": "20"}
 
 
@@ -206,6 +207,24 @@ def test_what_is_solved_on_one_task_settles_nothing_on_another(tmp_path):
     advice = proposed(tmp_path / "both")
     assert "as high as" not in advice.why
     assert "worse-than-random" in advice.why
+
+
+@pytest.mark.parametrize(("ends", "is_solved"), [((480, 300, 310, 320), False), ((480, 490, 485, 320), True)])
+def test_solved_is_said_of_a_config_whose_seeds_did_so_for_the_most_part(tmp_path, ends, is_solved):
+    """The luckiest of ten seeds had settled all of them."""
+    for seed, end in enumerate(ends):
+        write_run(tmp_path / f"a-s{seed}", [20.0, 120, 250, end, end, end, end], seed, meta=CART)
+    for asked in (tmp_path, tmp_path / "a-s0"):
+        advice = proposed(asked)
+        assert isinstance(advice, Nothing)
+        assert ("the level that is called solved" in advice.why) == is_solved
+
+
+def test_one_unstable_seed_of_five_calls_for_no_other(tmp_path):
+    swings, stays = [20.0, 490, 110, 480, 112, 490, 183, 481], [20.0, 200, 250, 300, 301, 300, 302, 300]
+    for seed, curve in enumerate([swings, *[stays] * 4]):
+        write_run(tmp_path / f"a-s{seed}", curve, seed)
+    assert "another seed" not in proposed(tmp_path).why
 
 
 def test_ends_of_two_tasks_are_told_apart(tmp_path):
@@ -546,7 +565,6 @@ def test_the_run_that_examine_shows_first_is_not_passed_over_in_silence(tmp_path
 # ---- Above the level that is called solved
 
 
-CART = {"spec": {"env": "CartPole-v1", "reward_low": 1.0, "reward_high": 1.0, "horizon": 500, **RANDOM}}
 SOLVING = [20.0, 120, 250, 380, 450, 462, 470, 476, 479, 482]
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ from relab.advise.checks import RejectedError, check
 from relab.advise.predict import cost, predict, same_group, same_task, worsens
 from relab.advise.proposal import FILE, Nothing, Predicted, Proposal, diff_text, new_values
 from relab.advise.rising import OPEN, RISES, STAYS, Trend, lowest_ends, of_most_seeds, trend_of
+from relab.advise.solved import WAITING, is_unstable, more_than_half, reached_goal, solved
 from relab.advise.tried import Tried
 from relab.base.jsonl import RecordError
 from relab.base.numbers import is_number
@@ -149,11 +150,20 @@ class Search:
 
     def settled(self, view: View) -> str:
         """Why a run needs no change of its own; empty where it may."""
-        if view.state in ("running", "interrupted", "stale"):
+        if view.state in WAITING:
             return view.state
-        if solved(view):
+        if self.solved(view):
             return "solved"
-        return "known" if any(solved(v) and same_task(v, view) for v in self.views if v is not view) else ""
+        return "known" if any(same_task(v, view) and self.solved(v) for v in self.views if v is not view) else ""
+
+    def solved(self, view: View) -> bool:
+        """Whether a run is solved, as its config is: the luckiest of its seeds says little."""
+        return solved(view) and self.of_most_seeds(view, solved)
+
+    def of_most_seeds(self, view: View, holds: Callable[[View], bool]) -> bool:
+        """Whether it holds for more than half of the runs of its config that have ended."""
+        group = next(group.views for group in self.report.groups if any(v is view for v in group.views))
+        return more_than_half([*group, *(v for v in self.beside if same_group(view, v))], holds)
 
     def settled_first(self, open_: list[View]) -> list[str]:
         """Why the runs that `relab examine` shows first are not gone on with, where a later one is."""
@@ -162,7 +172,8 @@ class Search:
             if finding.run is None or finding.run in names:
                 break
             view = next((v for v in self.views if v.name == finding.run), None)
-            model = next((v for v in self.views if view and v is not view and solved(v) and same_task(v, view)), None)
+            others = [v for v in self.views if view and v is not view and same_task(v, view)]
+            model = next(filter(self.solved, others), None)
             if model is not None:
                 said = f"{finding.run} ({finding.slug}): {model.name} has solved the same task already"
                 passed.setdefault(finding.run, said)
@@ -286,7 +297,7 @@ class Search:
         """One sentence: why no run is called for."""
         states = {view.name: self.settled(view) for view in self.views}
         solved_ = [view for view in self.views if states[view.name] == "solved"]
-        waiting = [name for name, state in states.items() if state in ("running", "interrupted", "stale")]
+        waiting = [name for name, state in states.items() if state in WAITING]
         if waiting:
             return self.wait_for(waiting[0], states[waiting[0]])
         fitted = [view for view in self.views if view.verdict.fit is not None]
@@ -303,7 +314,7 @@ class Search:
         cut = [view for view in self.views if view.unfinished and view.planned]
         if cut and all(finding.about == "evidence" for finding in self.report.main):
             return Nothing(f"{cut_text(cut[0])}: what it would end at is not known, so run it to its end first")
-        unstable = [view for view in self.views if view.verdict.kind == "unstable"]
+        unstable = [view for view in self.views if is_unstable(view) and self.of_most_seeds(view, is_unstable)]
         if unstable and not self.reasons(unstable[0]):
             return Nothing(unstable_text(unstable[0], self.others(unstable[0])), self.passed_over)
         if self.report.main:
@@ -401,21 +412,6 @@ def not_again(earlier: Sequence[Tried]) -> None:
         on = f" on {done.date}" if done.date else ""
         then = f"; `relab next {done.where}` goes on from there" if done.verdict == tried.YES else ""
         raise RejectedError(f"answered {done.verdict} before{on}: {done.text} ({done.where}){then}")
-
-
-def solved(view: View) -> bool:
-    """At the highest return there is, above the level that is called solved, or at what was asked for."""
-    end = view.standing()
-    if end is None or view.verdict.kind == "unstable":
-        return False
-    level = view.verdict.yardstick.solved
-    return reached_goal(view) or (level is not None and end.mean >= level)
-
-
-def reached_goal(view: View) -> bool:
-    """Whether nothing better is possible, or it stopped because it reached what was asked for."""
-    end, goal = view.standing(), view.config.get("eval.stop_at")
-    return end is not None and ((is_number(goal) and end.mean >= goal) or view.at_ceiling(end.mean))
 
 
 def unstable_text(view: View, others: Sequence[View]) -> str:
