@@ -162,8 +162,8 @@ class Search:
 
     def of_most_seeds(self, view: View, holds: Callable[[View], bool]) -> bool:
         """Whether it holds for more than half of the runs of its config that have ended."""
-        group = next(group.views for group in self.report.groups if any(v is view for v in group.views))
-        return more_than_half([*group, *(v for v in self.beside if same_group(view, v))], holds)
+        seeds = [group.views for group in self.report.groups if any(v is view for v in group.views)] or [[view]]
+        return more_than_half([*seeds[0], *(v for v in self.beside if same_group(view, v))], holds)
 
     def settled_first(self, open_: list[View]) -> list[str]:
         """Why the runs that `relab examine` shows first are not gone on with, where a later one is."""
@@ -337,6 +337,8 @@ class Search:
             return "the log holds no settings, so that none can be changed for what was found"
         finding = next((f for f in self.report.main if f.suggest), None)
         rule = all_rules().get(finding.slug) if finding else None
+        if finding is not None and finding.beyond_settings:
+            return f"no setting mends {finding.slug}"
         held = set(rule.mends) & set(settings) if rule is not None else set()
         if finding is not None and rule is not None and rule.mends and not held:
             ways = in_words(rule.mends).replace("algo.", "")
