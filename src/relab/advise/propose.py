@@ -20,7 +20,7 @@ from relab.advise.checks import RejectedError, check
 from relab.advise.predict import cost, predict, same_group, same_task, worsens
 from relab.advise.proposal import FILE, Nothing, Predicted, Proposal, diff_text, new_values
 from relab.advise.rising import OPEN, RISES, STAYS, Trend, lowest_ends, of_most_seeds, trend_of
-from relab.advise.solved import WAITING, is_unstable, more_than_half, reached_goal, solved
+from relab.advise.solved import WAITING, cut_text, is_unstable, more_than_half, reached_goal, run_whole, solved
 from relab.advise.tried import Tried
 from relab.base.jsonl import RecordError
 from relab.base.numbers import is_number
@@ -217,13 +217,13 @@ class Search:
         return None
 
     def rising(self, open_: list[View]) -> list[tuple[View, Trend]]:
-        kept, uneven = of_most_seeds(self.trends(open_, RISES), _whole(self.views))
+        kept, uneven = of_most_seeds(self.trends(open_, RISES), run_whole(self.views))
         self.uneven += [each for each in uneven if each not in self.uneven]
         return kept
 
     def trends(self, views: list[View], kind: str) -> list[tuple[View, Trend]]:
         """Runs that came to their end, and whose return did so there."""
-        trends = [(view, _trend(view)) for view in _whole(views)]
+        trends = [(view, _trend(view)) for view in run_whole(views)]
         return [(view, trend) for view, trend in trends if trend is not None and trend.kind == kind]
 
     def from_evidence(self, open_: list[View]) -> Proposal | None:
@@ -340,9 +340,14 @@ class Search:
         if finding is not None and finding.beyond_settings:
             return f"no setting mends {finding.slug}"
         held = set(rule.mends) & set(settings) if rule is not None else set()
-        if finding is not None and rule is not None and rule.mends and not held:
-            ways = in_words(rule.mends).replace("algo.", "")
-            return f"the log does not hold a setting that may mend {finding.slug} ({ways}), of what was found"
+        if finding is not None and rule is not None and rule.mends:
+            first = next(iter(rule.mends))
+            if not held:
+                ways = in_words(rule.mends).replace("algo.", "")
+                return f"the log does not hold a setting that may mend {finding.slug} ({ways}), of what was found"
+            if first.startswith("algo.") and first not in held:  # which every program has, by that name or another
+                way = in_words({first: rule.mends[first]}).replace("algo.", "")
+                return f"the log does not hold the setting that mends {finding.slug} first ({way}), of what was found"
         if held and finding is not None:
             view = next((v for v in self.views if v.name == finding.run), self.views[0])
             names = ", ".join(sorted(setting_name(view, key) for key in held))
@@ -423,14 +428,6 @@ def unstable_text(view: View, others: Sequence[View]) -> str:
     seed = "" if type(seed_of(view.history, view.name)) is not int else f" (seed={_other_seed(view, others)})"
     return (f"{view.name} is {said[:1].lower()}{said[1:]}; no finding says why: {more} another seed{seed} before"
             " anything is changed")  # fmt: skip
-
-
-def cut_text(view: View) -> str:
-    return f"{view.name} ended at step {view.last_step:,} of {view.planned:,.0f} planned"
-
-
-def _whole(views: Sequence[View]) -> list[View]:
-    return [view for view in views if view.state in ("finished", "ended") and not view.unfinished]
 
 
 def _trend(view: View) -> Trend | None:

@@ -1,4 +1,4 @@
-"""Has a run come as far as it can, and most seeds of its config with it? The luckiest of them says little of that."""
+"""Has a run come to its end, as far as it can, and most seeds of its config with it? The luckiest says little."""
 
 from __future__ import annotations
 
@@ -33,3 +33,11 @@ def reached_goal(view: View) -> bool:
     """Whether nothing better is possible, or it stopped because it reached what was asked for."""
     end, goal = view.standing(), view.config.get("eval.stop_at")
     return end is not None and ((is_number(goal) and end.mean >= goal) or view.at_ceiling(end.mean))
+
+
+def cut_text(view: View) -> str:
+    return f"{view.name} ended at step {view.last_step:,} of {view.planned:,.0f} planned"
+
+
+def run_whole(views: Sequence[View]) -> list[View]:
+    return [view for view in views if view.state in ("finished", "ended") and not view.unfinished]
