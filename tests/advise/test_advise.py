@@ -22,6 +22,7 @@ from relab.comparison import answer, outcomes
 from relab.config import layers, registry
 from relab.health import mend, usual
 from relab.health.examine import Report, examine
+from relab.health.remedy import Remedy
 from relab.health.rule import all_rules
 from relab.health.view import View
 from relab.logger import Logger
@@ -32,6 +33,7 @@ from report.made import RANDOM, write_run
 from small_runs import resolve, run
 from where import histories
 
+CART = {"spec": {"env": "CartPole-v1", "reward_low": 1.0, "reward_high": 1.0, "horizon": 500, **RANDOM}}
 LONG = {"total_steps": "8192", "eval__episodes": "20"}
 
 
@@ -209,6 +211,24 @@ def test_what_is_solved_on_one_task_settles_nothing_on_another(tmp_path):
     )
 
 
+@pytest.mark.parametrize(("ends", "is_solved"), [((480, 300, 310, 320), False), ((480, 490, 485, 320), True)])
+def test_solved_is_said_of_a_config_whose_seeds_did_so_for_the_most_part(tmp_path, ends, is_solved):
+    """The luckiest of ten seeds had settled all of them."""
+    for seed, end in enumerate(ends):
+        write_run(tmp_path / f"a-s{seed}", [20.0, 120, 250, end, end, end, end], seed, meta=CART)
+    for asked in (tmp_path, tmp_path / "a-s0"):
+        advice = proposed(asked)
+        assert isinstance(advice, Nothing)
+        assert ("the level that is called solved" in advice.why) == is_solved
+
+
+def test_one_unstable_seed_of_five_calls_for_no_other(tmp_path):
+    swings, stays = [20.0, 490, 110, 480, 112, 490, 183, 481], [20.0, 200, 250, 300, 301, 300, 302, 300]
+    for seed, curve in enumerate([swings, *[stays] * 4]):
+        write_run(tmp_path / f"a-s{seed}", curve, seed)
+    assert "another seed" not in proposed(tmp_path).why
+
+
 def test_ends_of_two_tasks_are_told_apart(tmp_path):
     """The lowest of both had been named as if it were one level: (-85)."""
     strangers(tmp_path / "both", "CartPole-v1", 500.0)
@@ -264,12 +284,32 @@ def test_the_prediction_is_the_difference_to_runs_with_the_value(folder, tmp_pat
     copies(tmp_path / "a", tmp_path, {"algo.lr": 3e-3}, range(3), shift=100)
     views = [each.view for each in examine(tmp_path).runs]
     view = next(v for v in views if v.name == "a")
-    predicted = predict(view, {"algo.lr": (0.3, 3e-3)}, [v for v in views if v is not view])
+    others = [v for v in views if v is not view]
+    sick = predict(view, {"algo.lr": (0.3, 3e-3)}, others)
+    assert (sick.delta, sick.how.split(":")[0]) == (None, "a-copy-s0 has faults of its own")
+    for other in others:
+        other.suspect = False
+    predicted = predict(view, {"algo.lr": (0.3, 3e-3)}, others)
     now = view.evals()[-1].mean
     here, there = np.array([now, now + 10, now + 11, now + 12]), np.array([now + 100, now + 101, now + 102])
     assert predicted.delta == pytest.approx(there.mean() - here.mean())
     assert predicted.low < predicted.delta < predicted.high
     assert "3 seeds" in predicted.how
+
+
+def test_what_is_known_to_do_harm_is_not_proposed(tmp_path):
+    write_run(tmp_path / "a", [20.0, 60, 100, 140, 180, 220])
+    write_run(tmp_path / "slower", [20.0, 50, 80, 110, 140, 170], config={"algo": {"name": "ppo", "lr": 0.0005}})
+    write_run(tmp_path / "faster", [20.0, 70, 120, 170, 220, 270], config={"algo": {"name": "ppo", "lr": 0.002}})
+    search = Search(examine(tmp_path), [])
+    view = next(v for v in search.views if v.name == "a")
+    worse, better = (Remedy({"algo.lr": (0.001, lr)}, "a value") for lr in (0.0005, 0.002))
+    assert search.make(view, worse, "slug", "why") is None
+    (passed,) = search.passed_over
+    assert "makes things worse: eval/return_det -50 (slower: 170 (1 seed) against 220 (1 seed)" in passed
+    found = search.make(view, better, "slug", "why")
+    assert found is not None
+    assert found.predicted.delta == 50
 
 
 def test_runs_that_differ_in_another_setting_too_predict_nothing(folder, tmp_path):
@@ -527,7 +567,6 @@ def test_the_run_that_examine_shows_first_is_not_passed_over_in_silence(tmp_path
 # ---- Above the level that is called solved
 
 
-CART = {"spec": {"env": "CartPole-v1", "reward_low": 1.0, "reward_high": 1.0, "horizon": 500, **RANDOM}}
 SOLVING = [20.0, 120, 250, 380, 450, 462, 470, 476, 479, 482]
 
 

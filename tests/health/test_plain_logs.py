@@ -320,6 +320,15 @@ def test_next_does_not_deny_the_finding_that_says_why():
     assert "no finding says why: evaluate more often near its end, or run another seed before" in calm  # it has no seed
 
 
+def test_next_names_the_first_mend_of_a_finding_and_not_the_one_that_the_log_holds():
+    """It said that clip_range may mend steps-too-large, where the finding says a learning rate of 3e-4 to 1e-3."""
+    hasty = swinging("hasty", **{"optim/lr": np.where(np.arange(60) < 20, 1e-3, 0.05)})
+    hasty.history.config["algo"]["clip"] = 0.2
+    why = proposed(hasty)
+    assert "does not hold the setting that mends steps-too-large first (lr lower)" in why
+    assert "clip" not in why
+
+
 def test_evaluations_without_episodes_are_no_means_of_rows():
     at = (np.arange(1, 13) * 3000, np.linspace(266, 150, 12))
     view = made({"eval/return_det": at, "return/mean": RISE}, PPO, CARTPOLE)

@@ -1,7 +1,8 @@
 """What will the change do, and what does it cost? From runs that have the proposed value, else bounds, else nothing.
 
 No number here is a wish: a difference comes from runs beside this one (with an interval over seeds where both sides
-have two), bounds from the random policy and the highest return, seconds from the parent's own timing.
+have two), bounds from the random policy and the highest return, seconds from the parent's own timing. Runs of which
+half or more have faults of their own say nothing of what a change would do.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from relab.advise.proposal import Cost, Predicted
 from relab.base.numbers import is_finite
 from relab.base.text import number, plural
 from relab.config.views import diff
+from relab.health.examine import well
 from relab.health.rule import Missing
 from relab.health.view import View
 from relab.record.clock import CLOCK, elapsed
@@ -44,9 +46,9 @@ def predict(view: View, changes: Mapping[str, Any], others: Sequence[View]) -> P
     here = finals([view, *(v for v in others if same_group(v, view))], steps)
     there = [v for v in others if has_values(v, changes) and same_task(v, view) and len(finals([v], steps))]
     there = [v for v in there if not unlike(v, view, changes)] or [v for v in there if longer(v, view, changes)]
-    if there:
+    if there and 2 * sum(map(well, there)) > len(there):
         return from_runs(metric, here, there, view, changes, steps)
-    return bounds(view, metric, standing.mean)
+    return bounds(view, metric, standing.mean, f"{there[0].name} has faults of its own" if there else "no data")
 
 
 def from_runs(
@@ -73,17 +75,22 @@ def compare(a: np.ndarray, b: np.ndarray) -> tuple[float, float | None, float | 
     return delta, interval.low, interval.high, f"95 % interval over seeds{rough}"
 
 
-def bounds(view: View, metric: str, now: float) -> Predicted:
+def worsens(predicted: Predicted) -> bool:
+    """Whether what is known of a change says that it does harm."""
+    return predicted.delta is not None and predicted.delta < 0 and (predicted.high is None or predicted.high < 0)
+
+
+def bounds(view: View, metric: str, now: float, why: str = "no data") -> Predicted:
     """From the random policy's level to the highest return; a gain is possible, none is promised."""
     ends = [_level(view, "random"), _level(view, "ceiling")]
     names = [f"{word} {number(x)}" for word, x in zip(("random", "the ceiling"), ends) if x is not None]
     if not names:
-        return Predicted(metric, None, None, None, "no data: no run here has the value, and the record has no bounds")
+        return Predicted(metric, None, None, None, f"{why}: no run here tells, and the record has no bounds")
     if ends[0] is not None and ends[0] > now:
         names[0] = f"no change (below {names[0]})"  # what is worse than random may well stay so
     low = None if ends[0] is None else min(0.0, ends[0] - now)
     high = None if ends[1] is None else max(0.0, ends[1] - now)
-    return Predicted(metric, None, low, high, f"no data: bounds only, from {' to '.join(names)}; now {number(now)}")
+    return Predicted(metric, None, low, high, f"{why}: bounds only, from {' to '.join(names)}; now {number(now)}")
 
 
 def _level(view: View, which: str) -> float | None:

@@ -10,16 +10,17 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from relab.advise import foreign, question, restart, tried
 from relab.advise.checks import RejectedError, check
-from relab.advise.predict import cost, predict, same_group, same_task
-from relab.advise.proposal import FILE, Nothing, Proposal, diff_text, new_values
+from relab.advise.predict import cost, predict, same_group, same_task, worsens
+from relab.advise.proposal import FILE, Nothing, Predicted, Proposal, diff_text, new_values
 from relab.advise.rising import OPEN, RISES, STAYS, Trend, lowest_ends, of_most_seeds, trend_of
+from relab.advise.solved import WAITING, cut_text, is_unstable, more_than_half, reached_goal, run_whole, solved
 from relab.advise.tried import Tried
 from relab.base.jsonl import RecordError
 from relab.base.numbers import is_number
@@ -149,11 +150,20 @@ class Search:
 
     def settled(self, view: View) -> str:
         """Why a run needs no change of its own; empty where it may."""
-        if view.state in ("running", "interrupted", "stale"):
+        if view.state in WAITING:
             return view.state
-        if solved(view):
+        if self.solved(view):
             return "solved"
-        return "known" if any(solved(v) and same_task(v, view) for v in self.views if v is not view) else ""
+        return "known" if any(same_task(v, view) and self.solved(v) for v in self.views if v is not view) else ""
+
+    def solved(self, view: View) -> bool:
+        """Whether a run is solved, as its config is: the luckiest of its seeds says little."""
+        return solved(view) and self.of_most_seeds(view, solved)
+
+    def of_most_seeds(self, view: View, holds: Callable[[View], bool]) -> bool:
+        """Whether it holds for more than half of the runs of its config that have ended."""
+        seeds = [group.views for group in self.report.groups if any(v is view for v in group.views)] or [[view]]
+        return more_than_half([*seeds[0], *(v for v in self.beside if same_group(view, v))], holds)
 
     def settled_first(self, open_: list[View]) -> list[str]:
         """Why the runs that `relab examine` shows first are not gone on with, where a later one is."""
@@ -162,7 +172,8 @@ class Search:
             if finding.run is None or finding.run in names:
                 break
             view = next((v for v in self.views if v.name == finding.run), None)
-            model = next((v for v in self.views if view and v is not view and solved(v) and same_task(v, view)), None)
+            others = [v for v in self.views if view and v is not view and same_task(v, view)]
+            model = next(filter(self.solved, others), None)
             if model is not None:
                 said = f"{finding.run} ({finding.slug}): {model.name} has solved the same task already"
                 passed.setdefault(finding.run, said)
@@ -206,13 +217,13 @@ class Search:
         return None
 
     def rising(self, open_: list[View]) -> list[tuple[View, Trend]]:
-        kept, uneven = of_most_seeds(self.trends(open_, RISES), _whole(self.views))
+        kept, uneven = of_most_seeds(self.trends(open_, RISES), run_whole(self.views))
         self.uneven += [each for each in uneven if each not in self.uneven]
         return kept
 
     def trends(self, views: list[View], kind: str) -> list[tuple[View, Trend]]:
         """Runs that came to their end, and whose return did so there."""
-        trends = [(view, _trend(view)) for view in _whole(views)]
+        trends = [(view, _trend(view)) for view in run_whole(views)]
         return [(view, trend) for view, trend in trends if trend is not None and trend.kind == kind]
 
     def from_evidence(self, open_: list[View]) -> Proposal | None:
@@ -236,6 +247,7 @@ class Search:
         try:
             not_again(again)
             checks, seeds = check(view, whole, self.others(view))
+            expected = self.expected(view, whole)
         except RejectedError as error:
             self.passed_over.append(f"{diff_text(diff, names)} in {view.name} ({source}): {error}")
             return None
@@ -246,12 +258,19 @@ class Search:
         name = view.history.folder.resolve().name if here else view.name
         whose = remedy.why if len(diff) == 1 else remedy.why.replace("the value of", "the values of")
         why = f"{why}. {new_values(diff, names)} {'is' if len(diff) == 1 else 'are'} {whose}."
-        expected, price = predict(view, whole, self.others(view)), cost(view, remedy.changes)
+        price = cost(view, remedy.changes)
         seeds = seeds if here or seed_of(view.history, view.name) is not None else []
         unanswered = [one.to_dict() for one in again if one.verdict == tried.OPEN]
         return Proposal(parent=name, diff=diff, rationale=why, checks=checks, predicted=expected, cost=price,
                         source=source, resume_from=start, seeds=seeds, folder=folder, command=command, runs_here=here,
                         passed_over=list(self.passed_over), tried=unanswered, names=names)  # fmt: skip
+
+    def expected(self, view: View, changes: Mapping[str, tuple[Any, Any]]) -> Predicted:
+        outcome = predict(view, changes, self.others(view))
+        if worsens(outcome):
+            harm = f"{outcome.metric} {number(outcome.delta or 0.0)} ({outcome.how})"
+            raise RejectedError(f"it makes things worse: {harm}")
+        return outcome
 
     def start(self, view: View, remedy: Remedy) -> str | None:
         """The weights to try it from; fresh ones where runs with these values say what comes of that."""
@@ -278,7 +297,7 @@ class Search:
         """One sentence: why no run is called for."""
         states = {view.name: self.settled(view) for view in self.views}
         solved_ = [view for view in self.views if states[view.name] == "solved"]
-        waiting = [name for name, state in states.items() if state in ("running", "interrupted", "stale")]
+        waiting = [name for name, state in states.items() if state in WAITING]
         if waiting:
             return self.wait_for(waiting[0], states[waiting[0]])
         fitted = [view for view in self.views if view.verdict.fit is not None]
@@ -295,7 +314,7 @@ class Search:
         cut = [view for view in self.views if view.unfinished and view.planned]
         if cut and all(finding.about == "evidence" for finding in self.report.main):
             return Nothing(f"{cut_text(cut[0])}: what it would end at is not known, so run it to its end first")
-        unstable = [view for view in self.views if view.verdict.kind == "unstable"]
+        unstable = [view for view in self.views if is_unstable(view) and self.of_most_seeds(view, is_unstable)]
         if unstable and not self.reasons(unstable[0]):
             return Nothing(unstable_text(unstable[0], self.others(unstable[0])), self.passed_over)
         if self.report.main:
@@ -318,10 +337,17 @@ class Search:
             return "the log holds no settings, so that none can be changed for what was found"
         finding = next((f for f in self.report.main if f.suggest), None)
         rule = all_rules().get(finding.slug) if finding else None
+        if finding is not None and finding.beyond_settings:
+            return f"no setting mends {finding.slug}"
         held = set(rule.mends) & set(settings) if rule is not None else set()
-        if finding is not None and rule is not None and rule.mends and not held:
-            ways = in_words(rule.mends).replace("algo.", "")
-            return f"the log does not hold a setting that may mend {finding.slug} ({ways}), of what was found"
+        if finding is not None and rule is not None and rule.mends:
+            first = next(iter(rule.mends))
+            if not held:
+                ways = in_words(rule.mends).replace("algo.", "")
+                return f"the log does not hold a setting that may mend {finding.slug} ({ways}), of what was found"
+            if first.startswith("algo.") and first not in held:  # which every program has, by that name or another
+                way = in_words({first: rule.mends[first]}).replace("algo.", "")
+                return f"the log does not hold the setting that mends {finding.slug} first ({way}), of what was found"
         if held and finding is not None:
             view = next((v for v in self.views if v.name == finding.run), self.views[0])
             names = ", ".join(sorted(setting_name(view, key) for key in held))
@@ -395,21 +421,6 @@ def not_again(earlier: Sequence[Tried]) -> None:
         raise RejectedError(f"answered {done.verdict} before{on}: {done.text} ({done.where}){then}")
 
 
-def solved(view: View) -> bool:
-    """At the highest return there is, above the level that is called solved, or at what was asked for."""
-    end = view.standing()
-    if end is None or view.verdict.kind == "unstable":
-        return False
-    level = view.verdict.yardstick.solved
-    return reached_goal(view) or (level is not None and end.mean >= level)
-
-
-def reached_goal(view: View) -> bool:
-    """Whether nothing better is possible, or it stopped because it reached what was asked for."""
-    end, goal = view.standing(), view.config.get("eval.stop_at")
-    return end is not None and ((is_number(goal) and end.mean >= goal) or view.at_ceiling(end.mean))
-
-
 def unstable_text(view: View, others: Sequence[View]) -> str:
     """What it ends at depends on when it ended, and no finding says why."""
     said = sentence(view.verdict)
@@ -417,14 +428,6 @@ def unstable_text(view: View, others: Sequence[View]) -> str:
     seed = "" if type(seed_of(view.history, view.name)) is not int else f" (seed={_other_seed(view, others)})"
     return (f"{view.name} is {said[:1].lower()}{said[1:]}; no finding says why: {more} another seed{seed} before"
             " anything is changed")  # fmt: skip
-
-
-def cut_text(view: View) -> str:
-    return f"{view.name} ended at step {view.last_step:,} of {view.planned:,.0f} planned"
-
-
-def _whole(views: Sequence[View]) -> list[View]:
-    return [view for view in views if view.state in ("finished", "ended") and not view.unfinished]
 
 
 def _trend(view: View) -> Trend | None:

@@ -48,6 +48,8 @@ def _with_causes(findings: Sequence[Finding]) -> None:
 
 def _beyond_settings(cause: Finding, symptom: Finding) -> bool:
     """Whether a fault of the program or its data explains what the run earns, or what a setting would mend."""
+    if cause.beyond_settings:
+        return symptom.remedy is not None or symptom.about == "return" or bool(directions(symptom.suggest))
     named = cause.about == "fault" or (cause.about == "policy" and cause.confidence == "high")
     elsewhere = named and not any(isinstance(item, dict) for item in cause.suggest)
     return elsewhere and (symptom.remedy is not None or symptom.about == "return")

@@ -144,11 +144,22 @@ def _advise(views: list[View], answers: list[list[Finding]], rules: list[Rule]) 
     outside = {id(v.reference): v.reference for v, fired in zip(views, answers) if fired and v.reference is not None}
     for other in outside.values():
         if all(other is not view for view in views):
-            other.suspect = _doubtful(engine.ask_run(rules, other)[0])
+            _ask(other, rules)
     best = _best_of_each_config(views)
     for view, fired in zip(views, answers):
         prescribe(fired, view, _better(view, best), _well(view, best) if fired else ())
         agree(fired)
+
+
+def _ask(view: View, rules: list[Rule]) -> None:
+    view.suspect = _doubtful(engine.ask_run(rules, view)[0])
+
+
+def well(view: View) -> bool:
+    """Whether a run can be a model, also one of which no rule was asked yet."""
+    if view.suspect is None:
+        _ask(view, list(all_rules().values()))
+    return vouches(view)
 
 
 def _doubtful(findings: list[Finding]) -> bool:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+import numpy as np
+
 from relab.health import reference
 from relab.health.estimates import clear
 from relab.health.features import RETURN, Key
@@ -60,6 +62,15 @@ def ends_alike(view: View, share: float = 0.01) -> bool:
     except Missing:
         return False
     return last.se * math.sqrt(max(last.n, 1)) <= share * abs(last.mean)
+
+
+def same_of_every_state(view: View, rounding: float = 1e-6) -> bool:
+    """Whether the critic tells no two states apart, in any row: what it explains is 0 but for rounding. Zeros alone may
+    be a column that nobody fills."""
+    if not view.has("value/explained_variance"):
+        return False
+    most = np.abs(view.curve("value/explained_variance").values).max()
+    return bool(0 < most < rounding) and not view.verdict.learned
 
 
 def failed(view: View) -> bool:

@@ -82,6 +82,8 @@ def choose(
     `findings` say what explains what.
     """
     rule = all_rules().get(finding.slug)
+    if finding.beyond_settings:
+        return None
     if rule is None:
         return _own(finding, view)
     if rule.sets_back:

@@ -92,6 +92,7 @@ class Finding:
     footer: bool = False  # a limit of the data, told in the footer line
     remedy: Remedy | None = None  # the change of settings that `suggest` begins with and `relab next` proposes
     in_code: bool = False  # a fault of the program fits as well: no default is advised, only what a better run has
+    beyond_settings: bool = False  # a fault of the program or its data: no value of any setting mends it
     symptom: bool = False  # only says that something lies outside of healthy runs
     healthy: HealthyRange | None = None  # of what the first evidence is about
 

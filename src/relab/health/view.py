@@ -40,7 +40,7 @@ class View:
     reference: View | None = None
     is_parent: bool = False  # the reference is the parent, not a run the user named
     state: str = ""  # finished, running, stale, interrupted, failed, unknown
-    suspect: bool = False  # rules warn about its learning: its settings are no model for others
+    suspect: bool | None = None  # rules warn about its learning: its settings are no model; None: not asked
 
     @cached_property
     def meta(self) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from relab.base.numbers import is_number
 from relab.health import outside, reference
 from relab.health.features import FEW, in_own_units
-from relab.health.outcome import ends_alike, failed, learned, poor
+from relab.health.outcome import ends_alike, failed, learned, poor, same_of_every_state
 from relab.health.outside import Excess
 from relab.health.rule import SHORT, Evidence, Finding, HealthyRange, Missing, rule
 from relab.health.view import View
@@ -82,9 +82,12 @@ def _told_as_one(view: View, far: Sequence[Excess], severity: str | None) -> Fin
 
 
 def _refuted(view: View, excess: Excess) -> bool:
-    """Whether the settings say that it cannot be what it usually is: without a bonus for entropy none is too large, and
-    with a large learning rate a policy that does not move has moved too far before."""
+    """Whether the run says that it cannot be what it usually is: without a bonus for entropy none is too large,
+    with a large learning rate a policy that does not move has moved too far before, and one that is told the same of
+    every state has nothing to move by."""
     if excess.sign.cause == outside.UNMOVED:
+        if same_of_every_state(view):
+            return True
         rates = [view.config[key] for key in view.config if key.rpartition(".")[2] in ("lr", "learning_rate")]
         return any(is_number(rate) and rate >= LARGE for rate in rates)
     bonus = [view.config[key] for key in view.config if key.rpartition(".")[2] in ("ent_coef", "entropy_coef")]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from relab.base.numbers import is_finite
 from relab.health.curve import Curve
 from relab.health.estimates import clear
 from relab.health.foreign import first_setting, named
@@ -14,6 +15,7 @@ from relab.health.view import View
 
 BASE = ("policy/kl", "policy/clip_share")
 STILL_KL, STILL_CLIP = 1e-4, 1e-3  # under which an update did not move the policy
+LEAST_STEP = 1e-6  # of a rate or a clip of gradients under which numbers do not change for its smallness
 STILL_ENTROPY = 0.05  # nats: one that is sure of its actions from the first row on is another rule's
 
 
@@ -194,7 +196,8 @@ def _always_negative(kl: Curve, rounding: float, rows: float) -> Finding | None:
 )
 def frozen_parameters(view: View, *, step_below: float = 1e-7, iterations: float = 0.9) -> Finding | None:
     """
-    What: in the first iteration, and in nine of ten, a parameter changes by less than 1e-7 per iteration.
+    What: in the first iteration, and in nine of ten, a parameter changes by less than 1e-7 per iteration. Where it is
+        exactly 0 throughout, and the settings would let it move, no step is taken at all.
     Why: the optimiser does nothing: learning rate zero, detached loss, gradient gone.
     Known problems: a solved tiny task and the end of a schedule stand still too; hence from the first iteration on.
     Refuted by: parameters that are frozen on purpose.
@@ -204,6 +207,8 @@ def frozen_parameters(view: View, *, step_below: float = 1e-7, iterations: float
     still = step.values < step_below
     if still.mean() < iterations or not still[0]:
         return None
+    if not step.values.any() and _takes_no_step(view):
+        return _no_step(step, f"parameters stay exactly as they are in all {len(step)} rows")
     return Finding(
         f"parameters move by {step.median():.1e} per iteration (lr {view.curve('optim/lr').median():.1e})",
         step.median(),
@@ -234,7 +239,8 @@ def policy_not_moving(
     """
     What: KL under 1e-4 and clip share under 0.001 in nine of ten iterations, the first among them; or so at the very
         end of a run whose return fell. Where no KL is logged: the entropy stays within 0.002 nats of its first value in
-        a run that learned nothing.
+        a run that learned nothing. A KL of exactly 0 in every row, in a log of more than four decimals, in a run that
+        learned nothing and whose settings would let it move, is no step at all.
     Why: the update does not reach the policy, or the ratio is blind to it (a huge standard deviation).
     Known problems: values printed with three decimals look like zero; a solved task moves little; a learning rate that
         falls to 0 ends every run so, hence the return.
@@ -251,6 +257,8 @@ def policy_not_moving(
         return None
     if not still or kl.values[0] >= kl_below:
         return _ends_still(view, kl)
+    if not kl.values.any() and (clipped is None or not clipped.values.any()) and _takes_no_step(view):
+        return _no_step(kl, f"KL is exactly 0 in all {len(kl)} rows")
     return Finding(
         f"the policy hardly moves: KL {kl.median():.2g}"
         + ("" if clipped is None else f", clip share {clipped.median():.2g}"),
@@ -258,6 +266,29 @@ def policy_not_moving(
         kl.onset(kl.values < kl_below),
         [kl.evidence(f"< {kl_below:g}"), *([] if clipped is None else [clipped.evidence(f"< {clipped_below:g}")])],
     )
+
+
+def _takes_no_step(view: View, digits: int = 4) -> bool:
+    """Whether numbers that are exactly 0 mean that no update is made: others of the log have more than four decimals,
+    the settings would let it move, and nothing was learned."""
+    if not failed(view) or any(rate < LEAST_STEP for rate in _step_settings(view)):
+        return False
+    others = [view.curve(name).values for name in ("policy/entropy", "value/loss", "return/mean") if view.has(name)]
+    return any(bool((np.abs(values - values.round(digits)) > 0).any()) for values in others)
+
+
+def _step_settings(view: View) -> list[float]:
+    """What makes updates small: rates, as set or as logged, and the clip of gradients."""
+    words = ("lr", "learning_rate", "max_grad_norm")
+    values = [value for key, value in view.config.items() if key.rpartition(".")[2] in words and is_finite(value)]
+    return values + ([view.curve("optim/lr").values.max()] if view.has("optim/lr") else [])
+
+
+def _no_step(curve: Curve, what: str) -> Finding:
+    return Finding(f"{what}: no optimiser step reaches the policy", 0.0, None, [curve.evidence("0")],
+                   ["look in the program: whether the optimiser's step is called, holds the parameters of the policy"
+                    " that acts, and the loss is joined to them"],
+                   "high", beyond_settings=True)  # fmt: skip
 
 
 def _entropy_stands(view: View, nats: float) -> Finding | None:

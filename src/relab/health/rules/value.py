@@ -8,7 +8,7 @@ from relab.health.curve import Curve
 from relab.health.estimates import clear
 from relab.health.foreign import exploded, q_estimate, value_scale
 from relab.health.mend import ANY, SCALED_REWARDS, SLOWER, SMALLER_STEPS, UP
-from relab.health.outcome import doubted, ends_alike, failed, failure, moved, rose_in_training
+from relab.health.outcome import doubted, ends_alike, failed, failure, moved, rose_in_training, same_of_every_state
 from relab.health.rule import SHORT, Finding, Missing, rule
 from relab.health.view import View
 
@@ -43,7 +43,8 @@ def critic_not_learning(
         more than its targets' standard deviation and did not go along with them. Where the targets are not logged, the
         return must not rise either, unless it explains less than -1 (its errors are twice the targets' variance); and a
         critic that explains nothing counts where the run ends no better than random, or below its start, and, if no
-        row of the run shows that it ever explained anything, where the run lost what it had learned.
+        row of the run shows that it ever explained anything, where the run lost what it had learned. A critic that says
+        the same of every state (it explains less than a millionth in every row) is told as that.
     Why: advantages are then raw returns with the critic's error added; the policy learns slowly or not at all.
     Known problems: where nothing can be predicted from a state, zero is right; hence the offset. Where all targets are
         alike, a share of their variance means nothing; hence their spread, or that of the returns at the end.
@@ -52,6 +53,8 @@ def critic_not_learning(
         or `lr`, scale rewards (`norm_return`), check ends and bootstraps.
     """
     ev = view.curve("value/explained_variance", rows=5)
+    if same_of_every_state(view):
+        return _one_value(ev)
     if not all(view.has(f"value/{name}") for name in ("mean", "target_mean", "target_std")):
         return _explains_nothing(view, ev, worse_than_constant, far_worse, nothing, alike)
     mean, target = view.curve("value/mean", rows=5), view.curve("value/target_mean", rows=5)
@@ -66,6 +69,16 @@ def critic_not_learning(
     return Finding(f"the critic explains {level:.2f} of the variance of its targets and is off by {off:.2g} standard"
                    " deviations", level, ev.onset(ev.values < nothing),
                    [ev.evidence("median of the second half"), mean.evidence(), target.evidence()])  # fmt: skip
+
+
+def _one_value(ev: Curve) -> Finding:
+    """Even a critic that is not trained tells states apart, by the weights that it was born with."""
+    return Finding(f"the critic says the same of every state: a constant input or a dead network (in each of {len(ev)}"
+                   f" rows it explains 0 of the variance of its targets, but for {np.abs(ev.values).max():.2g})",
+                   ev.median(0.5), None, [ev.evidence("0 in every row")],
+                   ["look at what the networks are fed: observations that never change, or are scaled or clipped to"
+                    " one value; then at units that no input reaches"],
+                   "high", about="fault", beyond_settings=True)  # fmt: skip
 
 
 def _follows(mean: Curve, target: Curve, spread: float, share: float = 0.5) -> bool:
