@@ -770,3 +770,14 @@ def test_configs_whose_runs_all_came_to_one_number_are_tied(tmp_path, capsys):
     said = capsys.readouterr().out
     assert "cannot be told apart: all runs of both end at 1 (5 and 5 seeds)" in said
     assert "leads by 0" not in said
+
+
+def test_runs_that_do_not_tell_the_setting_are_left_out_and_the_others_compared(two, capsys):
+    write_run(two / "silent-s0", [20.0, 30.0, 40.0], 0, config={"algo": {"name": "ppo"}})
+    (two / "bare").mkdir()
+    (two / "bare" / "log.csv").write_text("step,episode_return\n0,1\n1000,2\n2000,4\n")
+    text = printed(capsys, two, "--by", "algo.lr")
+    assert all(said in text for said in ("lr=0.01", "lr=0.001", "silent", "its record has no setting `algo.lr`"))
+    assert "lr=-" not in text
+    assert "bare" in printed(capsys, two, "--by", "lr", "-v")
+    assert "fits none" in printed(capsys, two / "bare", "--by", "lr", code=64)
