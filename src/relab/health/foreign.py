@@ -9,14 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from relab.formats.read.strange_names import meaning
 from relab.health.curve import Curve
 from relab.health.rule import Finding, Missing
 from relab.health.view import View
 from relab.record.history import History
 
 SCORE = re.compile(
-    r"(?i)(^|[^a-z])(score|points?|rew|ret|r|profit|pnl|win|gain|utility|fitness|performance|cost|regret)s?([^a-z]|$)"
+    r"(?i)(^|[^a-z])(score|points?|rew|ret|r|profit|pnl|win|gain|utility|fitness|performance)s?([^a-z]|$)"
 )
 HALF_LN_2PIE = 0.5 * math.log(2 * math.pi * math.e)  # entropy of a Gaussian of standard deviation 1
 
@@ -163,7 +162,7 @@ def q_estimate(view: View, rows: int = 5) -> Curve:
 def mapping_of_return(view: View) -> str:
     """How to say which column is the return, where one may be it; empty where none looks like it."""
     some = [theirs(view, name) for name in view.history.columns if name.startswith("foreign/") and SCORE.search(name)]
-    return f" (if it is `{some[0]}`: --mapping '{some[0]}={meaning(some[0])}')" if some else ""
+    return f" (if it is `{some[0]}`: --mapping '{some[0]}=return/mean')" if some else ""
 
 
 def value_scale(view: View) -> float:
