@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import doctest
+import json
 import shutil
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from relab import cli
 from relab.formats.read import find, path_names
 from relab.formats.read.tfrecords import pack
 from relab.formats.write.convert import convert
@@ -95,6 +97,18 @@ def test_what_folders_are_called_is_used_and_says_so(tmp_path):
     assert (history.config["env"]["name"], history.config["algo"]["name"]) == ("Acrobot-v1", "ppo")
     assert history.meta["spec"]["horizon"] == 500, "the table of levels is asked with it"
     assert history.provenance == dict.fromkeys(("env.name", "algo.name"), "from the folder's name")
+
+
+@pytest.mark.parametrize(("name", "title"), [("ppo_x", "PPO (by its name) on CartPole-v1"), ("sac_x", "CartPole-v1")])
+def test_an_algorithm_that_a_name_alone_tells_is_marked_or_not_taken(tmp_path, capsys, name, title):
+    """SAC has no discrete actions, CartPole has."""
+    folder = tmp_path / name
+    folder.mkdir()
+    (folder / "monitor.csv").write_text(MONITOR)
+    history = only(tmp_path).history
+    assert history.config.get("algo", {}).get("name") == ("ppo" if name == "ppo_x" else None)
+    assert cli.main(["report", str(tmp_path), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["first"]["task"] == title
 
 
 def test_what_the_files_say_counts_more_than_the_folders(tmp_path):
