@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import doctest
 import json
+import math
 import shutil
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from relab import cli
 from relab.formats.read import find, path_names
 from relab.formats.read.tfrecords import pack
 from relab.formats.write.convert import convert
+from relab.record.clock import took
 from where import ROOT
 
 FIXTURES = ROOT / "tests" / "formats" / "read" / "fixtures" / "sb3"
@@ -97,6 +99,16 @@ def test_what_folders_are_called_is_used_and_says_so(tmp_path):
     assert (history.config["env"]["name"], history.config["algo"]["name"]) == ("Acrobot-v1", "ppo")
     assert history.meta["spec"]["horizon"] == 500, "the table of levels is asked with it"
     assert history.provenance == dict.fromkeys(("env.name", "algo.name"), "from the folder's name")
+
+
+def test_a_monitor_file_alone_tells_how_long_a_run_took(tmp_path):
+    (tmp_path / "monitor.csv").write_text(MONITOR)
+    assert took(only(tmp_path).history) == 0.3
+    (tmp_path / "monitor.csv").write_text(MONITOR.replace("r,l,t", "r,l,x"))
+    assert math.isnan(took(only(tmp_path).history))
+    shutil.copy(PPO / "progress.csv", tmp_path)
+    (tmp_path / "monitor.csv").write_text(MONITOR)
+    assert took(only(tmp_path).history) == took(find.load_all(PPO / "progress.csv").runs[0].history)
 
 
 @pytest.mark.parametrize(("name", "title"), [("ppo_x", "PPO (by its name) on CartPole-v1"), ("sac_x", "CartPole-v1")])
