@@ -220,7 +220,7 @@ def test_eval_and_video_take_another_environment(
     ("words", "says"),
     [
         (["video", "one", "--episode", "99"], "must be worst, best, median or 0..2"),
-        (["video", "one", "--mode", "greedy"], "choice"),
+        (["video", "one", "--mode", "greedy"], "must be one of det, sampled"),
         (["video", "one", "lr=1"], "only parameters of the environment (env.key=value)"),
         (["eval", "one", "env.name=pendulum"], "the policy sees 4 numbers"),
         (["eval", "one", "env.lenght=7"], "env.lenght"),

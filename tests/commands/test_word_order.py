@@ -43,3 +43,11 @@ def test_a_command_takes_them(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["train", "sac", "env=pendulum", "--name", "x", "seed=3", "--print-config"]) == 0
     line = next(line for line in capsys.readouterr().out.splitlines() if line.startswith("seed "))
     assert line.split() == ["seed", "3", "command", "line"]
+
+
+@pytest.mark.parametrize("words", [["runs", "--state", "dead"], ["runs", "--state=dead"]])
+def test_a_word_that_an_option_does_not_take_is_told_with_those_it_takes(capsys, words) -> None:
+    assert cli.main(words) == 64
+    err = capsys.readouterr().err
+    assert "`--state` must be one of running, finished, interrupted, failed, stale, ended, unknown" in err
+    assert "None" not in err

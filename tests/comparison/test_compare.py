@@ -14,7 +14,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from relab import cli
+from relab import api, cli
 from relab.comparison import build, declared, phases, render
 from relab.report import comparison_page, content
 from relab.runs import grouping
@@ -642,12 +642,12 @@ def test_of_five_configs_each_key_says_who_has_another_value(tmp_path, capsys):
 
 
 STANDINGS = {
-    "low is better than high by": ([200.0, 210, 190, 204, 196], [100.0, 104, 98, 102, 96]),
-    "Cannot tell yet whether low or high is better: low leads by": (
+    "Exploratory: low is better than high by": ([200.0, 210, 190, 204, 196], [100.0, 104, 98, 102, 96]),
+    "Exploratory: cannot tell yet whether low or high is better: low leads by": (
         [101.0, 121, 98, 112, 90], [100.0, 124, 98, 102, 96]),
-    "Cannot tell yet whether low or high is better: low ends at 200, high at 102, but 2 and 2 seeds are too few":
+    "Exploratory: cannot tell yet whether low or high is better: low ends at 200, high at 102, but 2 and 2 seeds":
         ([200.0, 200], [100.0, 104]),
-    "high and low cannot be told apart: all end at the ceiling (500).": ([500.0] * 5, [500.0] * 5),
+    "Exploratory: high and low cannot be told apart: all end at the ceiling (500).": ([500.0] * 5, [500.0] * 5),
 }  # fmt: skip
 
 
@@ -665,11 +665,20 @@ def test_a_page_of_two_configs_says_first_which_is_better_or_that_one_cannot_tel
 
 def test_a_page_of_three_configs_names_those_that_the_first_cannot_be_told_from(two, capsys):
     variant(two, "near", [199.0, 214, 188, 201, 199], 0.02)
-    assert re.match(r"\S+ ends highest, but cannot be told from \S+ yet: ahead of", content.content([two]).standing[0])
+    assert re.match(r"Exploratory: \S+ ends highest, but cannot be told from \S+ yet: ahead of", _standing(two))
     variant(two, "far", [400.0, 414, 388, 401, 399], 0.04)
-    assert re.match(
-        r"\S+ is better than the 3 others: ahead of the next, \S+ by 200", content.content([two]).standing[0]
-    )
+    assert re.match(r"Exploratory: \S+ is better than the 3 others: ahead of the next, \S+ by 200", _standing(two))
+
+
+def _standing(folder) -> str:
+    return content.content([folder]).standing[0]
+
+
+def test_what_nobody_declared_is_called_exploratory_by_every_command(two, capsys):
+    for command in ("report", "note", "compare"):
+        assert cli.main([command, str(two)]) == 0
+        assert "xploratory: " in capsys.readouterr().out
+    assert repr(api.compare(two)).startswith("exploratory: ")
 
 
 def test_a_lead_at_the_step_where_the_shortest_ends_is_not_called_an_end(tmp_path):
@@ -770,3 +779,14 @@ def test_configs_whose_runs_all_came_to_one_number_are_tied(tmp_path, capsys):
     said = capsys.readouterr().out
     assert "cannot be told apart: all runs of both end at 1 (5 and 5 seeds)" in said
     assert "leads by 0" not in said
+
+
+def test_runs_that_do_not_tell_the_setting_are_left_out_and_the_others_compared(two, capsys):
+    write_run(two / "silent-s0", [20.0, 30.0, 40.0], 0, config={"algo": {"name": "ppo"}})
+    (two / "bare").mkdir()
+    (two / "bare" / "log.csv").write_text("step,episode_return\n0,1\n1000,2\n2000,4\n")
+    text = printed(capsys, two, "--by", "algo.lr")
+    assert all(said in text for said in ("lr=0.01", "lr=0.001", "silent", "its record has no setting `algo.lr`"))
+    assert "lr=-" not in text
+    assert "bare" in printed(capsys, two, "--by", "lr", "-v")
+    assert "fits none" in printed(capsys, two / "bare", "--by", "lr", code=64)

@@ -10,7 +10,7 @@ import pytest
 from scipy import integrate
 from scipy import stats as oracle
 
-from relab.comparison import leading, numbers, pairs, profile
+from relab.comparison import leading, numbers, pairs, profile, render
 from relab.comparison.numbers import Measure
 from relab.comparison.outcomes import Outcome
 from relab.record.history import Column, History
@@ -204,3 +204,8 @@ def test_a_last_tenth_has_one_name_in_the_command_and_in_python():
     assert measure.words == "mean of the last tenth of return/mean"
     assert measure.words in answer.text
     assert answer.m is None
+
+
+def test_what_reads_as_one_number_is_one_place_of_the_strip():
+    assert render.dots([500.0, 499.99999], 499.99999, 500.0, 5) == "··•··"
+    assert render.dots([1.0, 2.0], 1.0, 2.0, 5) == "∙···∙"

@@ -242,6 +242,13 @@ def test_the_legend_stays_short():
     assert [each["text"] for each in svg.legend(curve)][9:] == ["g9", "and 3 more configs", "one run each"]
 
 
+def test_a_key_of_the_legend_is_dashed_as_its_line_is():
+    curve = data(*[[line([1, 2])] for _ in range(8)])
+    keys = svg.legend(curve)
+    assert ["dash" in key for key in keys[:8]] == [False] * 6 + [True] * 2
+    assert keys[6]["colour"] == keys[0]["colour"]
+
+
 def test_what_all_lines_mean_is_said_once():
     band = curves.Band([0, 1], [1, 2], [0, 1], [2, 3], "mean, n = 5 seeds")
     groups = [curves.Bundle(name, [line([1, 2])] * 5, band) for name in "ab"]

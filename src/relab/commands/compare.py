@@ -40,7 +40,7 @@ USUAL = ("runs",)  # where runs are looked for if no path is named
 class Compare:
     """Which config is better, and can one tell yet? Runs grouped by config, one number a run, intervals.
 
-    What was not declared is exploratory and gets no verdict; under five seeds nothing does.
+    What was not declared is exploratory, and every command calls it so; under five seeds nothing gets a verdict.
     """
 
     paths: tyro.conf.Positional[tuple[str, ...]] = USUAL

@@ -35,7 +35,8 @@ class Hinting:
     command: str | None = None
     """command line of the runs, or a file that holds it, where the log has none"""
     mapping: tyro.conf.UseAppendAction[tuple[str, ...]] = ()
-    """what their names mean: frames=step,score=return/mean, or a YAML file (name or {name, factor}); repeatable"""
+    """what their names mean: frames=step,score=return/mean,cost=-return/mean, or a YAML file (name or {name, factor});
+    repeatable"""
     show_mapping: bool = False
     """print what relab calls the metrics and settings of these runs, and end"""
 
@@ -73,7 +74,7 @@ class Hinting:
         if whole:
             self.check_mapping([run.history for run in loaded.runs])
         if strange := unexplained(loaded):
-            _say_or_refuse(strange, loaded, refuse=not self.mapping)
+            _say_or_refuse(strange, loaded, refuse=not self.mapping and not self.show_mapping)
         return loaded
 
     def together(self, tell: Tell | None = None) -> Reading:
@@ -143,16 +144,14 @@ def _say_or_refuse(strange: str, loaded: LoadedRuns, refuse: bool) -> None:
 
 def unexplained(loaded: LoadedRuns) -> str:
     """The first run of which relab knows no metric and no return, with the --mapping that would explain its columns."""
-    from relab.formats.read.strange_names import advice
+    from relab.formats.read.strange_names import advice_of
 
     strange = [run for run in loaded.runs if _is_strange(run.history)]
     if not strange:
         return ""
-    history = strange[0].history
-    columns = {name: history.columns[ours].values.tolist() for name, ours in history.mapping.items()}
-    more = f" ({len(strange) - 1} more runs are like it)" if len(strange) > 1 else ""
-    counted = not any("no column counts steps" in problem.message for problem in history.problems)
-    return f"{strange[0].name}{more}: {advice(columns, counted)}"
+    others = len(strange) - 1
+    more = f" ({plural(others, 'more run')} {'is' if others == 1 else 'are'} like it)" if others else ""
+    return f"{strange[0].name}{more}: {advice_of(strange[0].history)}"
 
 
 def _is_strange(history: History) -> bool:

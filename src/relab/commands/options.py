@@ -8,9 +8,11 @@ from typing import Annotated
 
 import tyro
 
+from relab.base.errors import NotFoundError
 from relab.commands.parsing import named
 from relab.record import names
 
+TOOLS = {"sb3": "Stable-Baselines3", "cleanrl": "CleanRL", "rllib": "RLlib"}  # formats by the names of their tools
 OneRun = Annotated[tyro.conf.Positional[str], tyro.conf.arg(help="name, part of a name, id or folder of the run")]
 SomeRuns = Annotated[
     tyro.conf.Positional[tuple[str, ...]],
@@ -59,6 +61,26 @@ class Planned:
         return self.root / self.file.stem if self.name is None else named(self.root, self.name)
 
 
+def own_run(word: str, root: Path) -> Path:
+    """The folder of a run whose policy relab can act with; of another tool's run it cannot."""
+    try:
+        return names.find(word, root)
+    except NotFoundError:
+        if theirs := _format_of(Path(word)):
+            raise NotFoundError(f"{word} holds what {theirs} wrote, and relab cannot act with another tool's policy: it"
+                                " reads such runs (examine, report, compare), and trains, evaluates and films its own"
+                                ) from None  # fmt: skip
+        raise
+
+
+def _format_of(path: Path) -> str:
+    """The tool that wrote the first run at or below a path; empty where there is none."""
+    from relab.formats.read import find
+
+    source = next(find.find(path), None) if path.exists() else None
+    return "" if source is None or source.format == "relab" else TOOLS.get(source.format, source.format)
+
+
 @dataclass(frozen=True)
 class OfCheckpoint:
     """One checkpoint of one run."""
@@ -70,4 +92,4 @@ class OfCheckpoint:
     dry_run: DryRun = False
 
     def folder(self) -> Path:
-        return names.find(self.run, self.runs)
+        return own_run(self.run, self.runs)

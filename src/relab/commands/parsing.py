@@ -8,7 +8,7 @@ import inspect
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from pathlib import Path
-from typing import Annotated, Any, TypeVar, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 from relab.base import terminal
 from relab.base.contexts import holding
@@ -47,6 +47,7 @@ def parse(args: type[T], name: str, words: Sequence[str], examples: str) -> T:
         listing += _options(args)
         raise Answered(0)
     plainly(args)
+    _check_choices(args, words)
     config: tuple[Any, ...] = (tyro.conf.FlagCreatePairsOff, tyro.conf.OmitArgPrefixes, tyro.conf.DisallowNone)
     text = f"{_paragraphs(args.__doc__ or '')}\n\nExamples:\n{examples.strip(chr(10)).rstrip()}"
     try:
@@ -54,6 +55,28 @@ def parse(args: type[T], name: str, words: Sequence[str], examples: str) -> T:
             return tyro.cli(args, prog=f"relab {name}", description=text, args=in_order(args, words), config=config)
     except SystemExit as stop:
         raise Answered(stop.code) from None
+
+
+def _check_choices(args: Any, words: Sequence[str]) -> None:
+    """The value of an option that takes one of some words: tyro's message would offer 'None', in an order by chance."""
+    known = _choices(args)
+    ended = list(words).index("--") if "--" in words else len(words)
+    for word, after in zip(words[:ended], [*words[1:ended], ""]):
+        option, sign, value = word.partition("=")
+        got, choices = value if sign else after, known.get(option.replace("_", "-"), ())
+        require(not choices or not got or got in choices, f"`{option}` must be one of {', '.join(choices)},"
+                f" but got {got!r:.80}")  # fmt: skip
+
+
+def _choices(args: Any) -> dict[str, tuple[str, ...]]:
+    hints, choices = get_type_hints(args), dict[str, tuple[str, ...]]()
+    for item in dataclasses.fields(args):
+        kinds = [each for each in (hints[item.name], *get_args(hints[item.name])) if get_origin(each) is Literal]
+        if dataclasses.is_dataclass(hints[item.name]):
+            choices |= _choices(hints[item.name])
+        elif kinds:
+            choices["--" + item.name.replace("_", "-")] = tuple(map(str, get_args(kinds[0])))
+    return choices
 
 
 def _paragraphs(docstring: str) -> str:

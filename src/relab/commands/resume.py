@@ -11,10 +11,9 @@ import tyro
 from relab.base.interrupts import go_on, stops_say
 from relab.base.places import printable
 from relab.commands import dry_run
-from relab.commands.options import DryRun, OneRun, ProgressAsJson, Quiet, RunsFolder, Trust
+from relab.commands.options import DryRun, OneRun, ProgressAsJson, Quiet, RunsFolder, Trust, own_run
 from relab.commands.parsing import parse
 from relab.config.base import require
-from relab.record import names
 from relab.train import screen
 
 EXAMPLES = """
@@ -58,7 +57,7 @@ def planned(folder: Path, trust: bool) -> list[str]:
 
 def main(words: Sequence[str]) -> int:
     args = parse(Resume, "resume", words, EXAMPLES)
-    folder = names.find(args.run, args.runs)
+    folder = own_run(args.run, args.runs)
     require(not args.settings, f"a run goes on as it was begun, but got {', '.join(args.settings)}: schedules follow"
             f" `total_steps`, so that another one makes another run; begin it with the weights of this one:"
             f" {further(folder)}")  # fmt: skip

@@ -46,16 +46,22 @@ class Arm:
 
 
 def arms_of(groups: Sequence[Group], by: str | None = None, origins: Mapping[int, str] | None = None) -> list[Arm]:
-    """A variant for each config; with `by` for each value of that key, whatever else differs."""
+    """A variant for each config; with `by` for each value of that full key, whatever else differs."""
     if by is None or by == SETTINGS:
         return [_arm(group.label, [group]) for group in groups]
     parts: dict[str, dict[str, Group]] = {}
-    key = by if by in (PATH, NAME) else full_key(by, groups)
     for group in groups:
         for run in group.runs:
-            label = _value(run, key, origins or {})
+            label = _value(run, by, origins or {})
             parts.setdefault(label, {}).setdefault(group.key, Group(group.key, [], group.label)).runs.append(run)
-    return [_arm(label, list(by_config.values()), key) for label, by_config in sorted(parts.items(), key=by_size)]
+    return [_arm(label, list(by_config.values()), by) for label, by_config in sorted(parts.items(), key=by_size)]
+
+
+def with_setting(groups: Sequence[Group], key: str) -> tuple[list[Group], list[Group]]:
+    """Groups whose runs have a setting, and those whose record does not tell it."""
+    have = [group for group in groups if key in flatten(group.runs[0].history.config)]
+    able = {id(group) for group in have}
+    return have, [group for group in groups if id(group) not in able]
 
 
 def by_size(item: tuple[str, Any]) -> tuple[Any, ...]:

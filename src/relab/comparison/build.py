@@ -12,7 +12,7 @@ from relab.base import near
 from relab.base.errors import NotFoundError
 from relab.base.text import plural
 from relab.comparison import axis, declared, key, leading, numbers, own_return, pairs, profile, selected, twins
-from relab.comparison.arms import PATH, SETTINGS, Arm, arms_of
+from relab.comparison.arms import NAME, PATH, SETTINGS, Arm, arms_of, full_key, with_setting
 from relab.comparison.declared import Plan
 from relab.comparison.profile import Standing
 from relab.comparison.task import Options, Task, find_column, metric_of, task_of
@@ -61,6 +61,10 @@ def compare(
     plans, notes = _questions(options, plans)
     result = Result([], [], len(runs), notes=[*notes, *moved, *chosen], warnings=twins.told_apart(groups, options.by))
     result.read = read
+    if options.by not in (None, PATH, NAME, SETTINGS):
+        options = replace(options, by=full_key(options.by or "", groups))
+        groups, lack = with_setting(groups, options.by or "")
+        result.apart += [(group.label, f"its record has no setting `{options.by}`") for group in lack]
     result.copies = [(new, old) for new, old in zip(runs, read) if new is not old]
     if not options.declare and options.by is None and _only_paths(groups, origins):
         result.notes.append("no setting tells the paths apart, so each path is a variant; --by settings takes them for"

@@ -178,11 +178,15 @@ def share(row: Variant) -> str:
 
 
 def dots(values: Sequence[float], low: float, high: float, width: int = WIDTH) -> str:
-    """Every seed as a dot on one line; larger where several lie on one place."""
-    counts = [0] * width
+    """Every seed as a dot on one line; larger where several lie on one place. What reads as one number is one place.
+
+    >>> dots([500.0, 499.99999], 499.99999, 500.0, 5)
+    '··•··'
+    """
+    counts, apart = [0] * width, number(low).removesuffix(".0") != number(high).removesuffix(".0")
     for value in values:
         if math.isfinite(value):
-            place = (value - low) / (high - low) if high > low else 0.5
+            place = (value - low) / (high - low) if apart else 0.5
             counts[min(width - 1, max(0, round(place * (width - 1))))] += 1
     return "".join(DOTS[min(c, len(DOTS) - 1)] for c in counts)
 

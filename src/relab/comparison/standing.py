@@ -18,7 +18,15 @@ NAMED = 3  # variants by name; of more their number
 
 
 def sentence(task: Task, names: Mapping[str, str] | None = None) -> str:
-    """Who is better than whom, at a level corrected for the number of comparisons; empty where nothing is compared."""
+    """Who is better than whom, at a level corrected for the number of comparisons; empty where nothing is compared.
+
+    Nobody declared it beforehand, which is the first word.
+    """
+    said = _told(task, names)
+    return f"Exploratory: {said}" if said else ""
+
+
+def _told(task: Task, names: Mapping[str, str] | None) -> str:
     rows = [row for row in task.variants if math.isfinite(row.mean.mid) and row.mean.n]
     if len(rows) < 2:
         return ""
@@ -52,7 +60,7 @@ def _two(rows: Sequence[Variant], answer: Answer, label: Mapping[str, str], wher
     n = f"{rows[0].mean.n} and {rows[1].mean.n} seeds"
     if is_clear(answer):
         return f"{first} is better than {second} by {_by(answer)} ({n})."
-    head = f"Cannot tell yet whether {first} or {second} is better: "
+    head = f"cannot tell yet whether {first} or {second} is better: "
     if min(row.mean.n for row in rows) < LEAST:
         ends = f"{first} {f'has {where}' if where else 'ends at'} {number(rows[0].mean.mid)}, {second}"
         ends += f" {number(rows[1].mean.mid)}" if where else f" at {number(rows[1].mean.mid)}"
@@ -83,7 +91,7 @@ def _many(
     few = min(row.mean.n for row in rows) < LEAST
     why = f" (no verdict under {LEAST} seeds)" if few else ""
     if len(open_ones) == len(rest):
-        return f"Cannot tell yet which of the {len(rows)} is better: {leads} ahead of {nearest}{why}."
+        return f"cannot tell yet which of the {len(rows)} is better: {leads} ahead of {nearest}{why}."
     if all(row.mean.n < LEAST for row in open_ones):
         clear = [row for row in rest if row not in open_ones]
         others = "" if len(clear) == 1 else f"{len(clear)} others, the next of them "

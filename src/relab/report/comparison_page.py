@@ -73,7 +73,7 @@ def standing_of(result: Result) -> tuple[str, str]:
         text = standing.sentence(task, task_names([arm.label for arm in task.arms], task.env))
         if text:
             detail = words.in_text(standing.detail(task))
-            said.append((f"{task.env}: {text}" if len(result.tasks) > 1 else text, detail))
+            said.append((f"{task.env}: {text[0].lower()}{text[1:]}" if len(result.tasks) > 1 else text, detail))
     more = f" {len(said) - SENTENCES} more comparisons below." if len(said) > SENTENCES else ""
     return " ".join(text for text, _ in said[:SENTENCES]) + more, said[0][1] if len(said) == 1 else ""
 

@@ -14,6 +14,7 @@ from relab.base.text import count
 from relab.comparison.numbers import unfinished
 from relab.comparison.profile import env_id
 from relab.config.views import diff, flatten
+from relab.formats.read import path_names
 from relab.health.rule import Finding
 from relab.record.history import History
 from relab.report import replication_page, sweep_page, words
@@ -94,8 +95,13 @@ def task_of(groups: list[Group]) -> str:
 
 
 def _algorithms(groups: list[Group]) -> list[str]:
-    names = [flatten(group.config).get("algo.name") for group in groups]
-    return list(dict.fromkeys(words.algorithm(str(name)) for name in names if name))
+    """Each by its name, marked where nothing but a folder's name tells it."""
+    names: dict[str, bool] = {}
+    for group in groups:
+        if name := flatten(group.config).get("algo.name"):
+            by_name = all(path_names.says(run.history, "algo.name") for run in group.runs)
+            names[words.algorithm(str(name))] = names.get(words.algorithm(str(name)), True) and by_name
+    return [f"{name} (by its name)" if by_name else name for name, by_name in names.items()]
 
 
 def _on(algos: list[str], envs: list[str]) -> str:
@@ -224,9 +230,13 @@ def _causes(groups: list[Group], findings: list[Finding]) -> str:
 
 def _better(group: Group, groups: list[Group]) -> list[Group]:
     """The well groups of the same algorithm and environment that end higher, the best first."""
-    own, same = _end(group), (env_of(group), _algorithms([group]))
-    rest = [g for g in groups if g is not group and (env_of(g), _algorithms([g])) == same and not _unwell(g)]
+    own, same = _end(group), _task(group)
+    rest = [g for g in groups if g is not group and _task(g) == same and not _unwell(g)]
     return sorted((g for g in rest if math.isfinite(_end(g)) and not own >= _end(g)), key=_end, reverse=True)
+
+
+def _task(group: Group) -> tuple[str, str]:
+    return env_of(group), str(flatten(group.config).get("algo.name"))
 
 
 def _end(group: Group) -> float:

@@ -22,6 +22,7 @@ from relab.base.text import count, duration, number, plural
 from relab.config.views import flatten
 from relab.formats.read import find
 from relab.formats.read.hints import Hints
+from relab.formats.read.strange_names import advice_of
 from relab.health import onsets
 from relab.health.chain import lead
 from relab.health.rule import Finding
@@ -46,8 +47,9 @@ from relab.report.page import Facts, Lead, Page
 from relab.report.parts import NO_METRIC, Budget, GroupOutcome, PageHealth, PlacedFinding, SeedValue
 from relab.report.share import Cleaner
 from relab.runs import grouping
+from relab.runs.course import is_return
 from relab.runs.grouping import Group, Run
-from relab.stats import mean_over_seeds
+from relab.stats import SeedMean, mean_over_seeds
 
 
 @np.errstate(all="ignore")  # numbers of a run that went wrong may be of any size; those beyond it are shown as infinite
@@ -228,13 +230,18 @@ def outcome(group: Group) -> GroupOutcome:
         _size(runs, metric),
         metric,
         sure.shown(mean, values),
-        "; ".join(
-            filter(None, (sure.in_words(mean, values) + _noise(runs), ended_early(group) if len(runs) > 1 else ""))
-        ),
+        "; ".join(filter(None, (_how_sure(runs, mean, values), ended_early(group) if len(runs) > 1 else ""))),
         [mean.mid, mean.low, mean.high],
         values,
         [SeedValue(run.seed_name, number(v), run.name) for run, v in zip(runs, values)],
     )
+
+
+def _how_sure(runs: list[Run], mean: SeedMean, values: list[float]) -> str:
+    """Where no run has a return, which columns there are and the `--mapping` that would name it."""
+    known = any(math.isfinite(value) for value in values) or any(map(is_return, runs[0].history.columns))
+    lost = "" if known else advice_of(runs[0].history)
+    return f"no column is known to be a return; {lost}" if lost else sure.in_words(mean, values) + _noise(runs)
 
 
 def _sizes(runs: list[Run]) -> str:

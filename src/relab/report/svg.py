@@ -29,6 +29,7 @@ from relab.report.svg_scale import (
     marks_of,
     padded,
     path_of,
+    swatch,
     tick_text,
     unbroken,
     usual_gaps,
@@ -82,7 +83,7 @@ def legend(data: CurveFigure) -> list[dict[str, str]]:
     several, shown = len(data.groups) > 1, data.groups[:MOST_KEYS]
     meanings = dict.fromkeys(_meaning(group) for group in data.groups)
     once = several and len(meanings) == 1
-    keys = [{"colour": colour(i if g.place is None else g.place), "text": _legend_text(g, several, once)}
+    keys = [{**swatch(i if g.place is None else g.place), "text": _legend_text(g, several, once)}
             for i, g in enumerate(shown)]  # fmt: skip
     if len(data.groups) > len(shown):
         keys.append({"colour": "none", "text": f"and {len(data.groups) - len(shown)} more configs"})

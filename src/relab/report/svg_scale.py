@@ -51,6 +51,17 @@ def dashed(place: int) -> str:
     return f' stroke-dasharray="{dash}"' if dash else ""
 
 
+def swatch(place: int) -> dict[str, str]:
+    """Colour and, where its line has gaps, dashes of a key of a legend.
+
+    >>> swatch(0), swatch(6)
+    ({'colour': '#0072B2'}, {'colour': '#0072B2', 'dash': '6px 9px'})
+    """
+    dash = DASHES[place // len(COLOURS) % len(DASHES)].split()
+    whole = {"colour": colour(place)}
+    return whole | {"dash": f"{dash[0]}px {int(dash[0]) + int(dash[1])}px"} if dash else whole
+
+
 def drawing(width: float, height: float, label: str, body: str) -> str:
     """A whole drawing, with what it shows in words for those who do not see it."""
     return (f'<svg class="curve" viewBox="0 0 {width:.0f} {height:.0f}" role="img" aria-label="{escape(label)}" '

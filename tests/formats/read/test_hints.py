@@ -309,6 +309,42 @@ def test_odd_columns_are_named_with_the_mapping_that_explains_them(tmp_path, cap
     assert history.axes["return/mean"] == "env_steps"
 
 
+COST = "step,episode_cost,loss\n" + "".join(f"{1000 * i},{100 / (i + 1):.3f},{1 / (i + 1):.3f}\n" for i in range(60))
+
+
+def test_a_cost_is_a_return_with_its_sign_turned(tmp_path, capsys):
+    """A healthy run whose cost falls is none that has not learned."""
+    (tmp_path / "log.csv").write_text(COST)
+    cli.main(["examine", str(tmp_path)])
+    line = capsys.readouterr().err.split("--mapping ")[1].split()[0]
+    assert line == "episode_cost=-return/mean"
+    history = find.load_all(tmp_path, Hints(mapping=hints.mapping_of(line))).runs[0].history
+    assert history.column("return/mean").values[[0, -1]].tolist() == pytest.approx([-100.0, -1.667])
+    assert cli.main(["examine", str(tmp_path), "--mapping", line]) == 0
+    assert "has-not-learned" not in capsys.readouterr().out
+
+
+def test_a_table_of_which_nothing_is_understood_is_shown(tmp_path, capsys):
+    (tmp_path / "log.csv").write_text(COST)
+    assert cli.main(["examine", str(tmp_path), "--show-mapping"]) == 0
+    assert "episode_cost  -> foreign/episode_cost" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("n", "said"), [(2, "(1 more run is like it)"), (3, "(2 more runs are like it)")])
+def test_a_report_names_the_columns_of_a_run_without_a_return(tmp_path, capsys, n, said):
+    for name in ["a", "b", "c"][:n]:
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "log.csv").write_text(COST.replace("1000,", f"100{ord(name)},"))
+    (tmp_path / "good").mkdir()
+    (tmp_path / "good" / "log.csv").write_text("step,episode_return\n0,1\n1000,2\n2000,3\n")
+    assert cli.main(["report", str(tmp_path), "--json"]) == 0
+    out, err = capsys.readouterr()
+    assert "no column is known to be a return; the columns episode_cost, loss are not understood" in out
+    assert "--mapping episode_cost=-return/mean" in out
+    assert "no finite number" not in out
+    assert said in err
+
+
 def test_a_column_that_has_a_meaning_needs_no_advice(folder, capsys):
     cli.main(["examine", str(folder)])
     assert "not understood" not in capsys.readouterr().err

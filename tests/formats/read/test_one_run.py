@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import doctest
+import json
+import math
 import shutil
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from relab import cli
 from relab.formats.read import find, path_names
 from relab.formats.read.tfrecords import pack
 from relab.formats.write.convert import convert
+from relab.record.clock import took
 from where import ROOT
 
 FIXTURES = ROOT / "tests" / "formats" / "read" / "fixtures" / "sb3"
@@ -95,6 +99,28 @@ def test_what_folders_are_called_is_used_and_says_so(tmp_path):
     assert (history.config["env"]["name"], history.config["algo"]["name"]) == ("Acrobot-v1", "ppo")
     assert history.meta["spec"]["horizon"] == 500, "the table of levels is asked with it"
     assert history.provenance == dict.fromkeys(("env.name", "algo.name"), "from the folder's name")
+
+
+def test_a_monitor_file_alone_tells_how_long_a_run_took(tmp_path):
+    (tmp_path / "monitor.csv").write_text(MONITOR)
+    assert took(only(tmp_path).history) == 0.3
+    (tmp_path / "monitor.csv").write_text(MONITOR.replace("r,l,t", "r,l,x"))
+    assert math.isnan(took(only(tmp_path).history))
+    shutil.copy(PPO / "progress.csv", tmp_path)
+    (tmp_path / "monitor.csv").write_text(MONITOR)
+    assert took(only(tmp_path).history) == took(find.load_all(PPO / "progress.csv").runs[0].history)
+
+
+@pytest.mark.parametrize(("name", "title"), [("ppo_x", "PPO (by its name) on CartPole-v1"), ("sac_x", "CartPole-v1")])
+def test_an_algorithm_that_a_name_alone_tells_is_marked_or_not_taken(tmp_path, capsys, name, title):
+    """SAC has no discrete actions, CartPole has."""
+    folder = tmp_path / name
+    folder.mkdir()
+    (folder / "monitor.csv").write_text(MONITOR)
+    history = only(tmp_path).history
+    assert history.config.get("algo", {}).get("name") == ("ppo" if name == "ppo_x" else None)
+    assert cli.main(["report", str(tmp_path), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["first"]["task"] == title
 
 
 def test_what_the_files_say_counts_more_than_the_folders(tmp_path):

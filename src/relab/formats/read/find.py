@@ -232,6 +232,7 @@ def read(source: Source, hints: Hints | None = None) -> History:
     logged_settings.add(history, source)
     add_facts(history)
     besides.after(history)
+    path_names.doubt(history)
     mask_heads(history)
     return history
 

@@ -88,13 +88,15 @@ def _set_aside(history: History, ours: str) -> None:
 
 
 def read_mapping(table: Any, where: str) -> dict[str, tuple[str, float]]:
-    """{their name: relab's, or {name: relab's, factor: number}} as it is checked."""
+    """{their name: relab's, -relab's, or {name: relab's, factor: number}} as it is checked."""
     if not isinstance(table, dict):
         raise ConfigError(f"{where} must map their names to relab's, but holds {table!r:.80}")
     return {str(theirs): _entry(entry, str(theirs), where) for theirs, entry in table.items()}
 
 
 def _entry(entry: Any, theirs: str, where: str) -> tuple[str, float]:
+    if isinstance(entry, str) and entry.startswith("-"):  # a cost: less is better
+        entry = {"name": entry.removeprefix("-"), "factor": -1.0}
     name, factor = (entry.get("name"), entry.get("factor", 1.0)) if isinstance(entry, dict) else (entry, 1.0)
     unknown = sorted(set(entry) - {"name", "factor"}) if isinstance(entry, dict) else []
     if unknown:
@@ -110,7 +112,11 @@ def _entry(entry: Any, theirs: str, where: str) -> tuple[str, float]:
 
 
 def mapping_of(text: str) -> dict[str, tuple[str, float]]:
-    """--mapping as it was typed: a YAML file, `theirs=ours,theirs=ours`, or a YAML mapping in braces."""
+    """--mapping as it was typed: a YAML file, `theirs=ours,theirs=ours`, or a YAML mapping in braces.
+
+    >>> mapping_of("frames=step,cost=-return/mean")
+    {'frames': ('step', 1.0), 'cost': ('return/mean', -1.0)}
+    """
     from relab.config.yaml_io import parse_yaml
 
     if text.lstrip().startswith("{"):

@@ -15,6 +15,10 @@ from relab.formats.read.source import Source
 from relab.record.history import History
 
 ORIGIN = "from the folder's name"
+KINDS = {  # actions that an algorithm is for, where a name alone says that it is this one
+    **dict.fromkeys(("awac", "crossq", "ddpg", "redq", "sac", "td3", "tqc"), "continuous"),
+    **dict.fromkeys(("c51", "ddqn", "dqn", "qrdqn", "rainbow"), "discrete"),
+}
 DEEP = 4  # names that are looked at, the nearest first
 ENV = re.compile(r"(?<![A-Za-z0-9])(?P<env>[A-Z][A-Za-z0-9]*(?:-[A-Za-z0-9]+)*?-v\d+)")
 ALGOS = {
@@ -40,6 +44,23 @@ def add(history: History, source: Source) -> None:
     if history.provenance.get("env.name") == ORIGIN:
         spec = history.meta.get("spec")
         history.meta["spec"] = {**(spec if isinstance(spec, dict) else {}), "env": names["env.name"]}
+
+
+def doubt(history: History) -> None:
+    """An algorithm that a name alone tells is not taken where it is not for the actions of the task."""
+    spec = history.meta.get("spec")
+    action = spec.get("action") if isinstance(spec, dict) else None
+    kind = action.get("kind") if isinstance(action, dict) else None
+    group = history.config.get("algo")
+    if not kind or not says(history, "algo.name") or not isinstance(group, dict):
+        return
+    if KINDS.get(str(group.get("name")), kind) != kind:
+        del group["name"], history.provenance["algo.name"]
+
+
+def says(history: History, key: str) -> bool:
+    """Whether nothing but the name of a folder tells a setting."""
+    return history.provenance.get(key) == ORIGIN
 
 
 def _said(history: History) -> Settings:

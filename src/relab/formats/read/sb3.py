@@ -18,6 +18,7 @@ from relab.base.documents import Document, Settings
 from relab.formats.read import csv_file, jsonl_file, sb3_files, settings_files, table, tensorboard, tfevents
 from relab.formats.read.find import look
 from relab.formats.read.source import EVENT_FILES, FOREIGN, Listing, Names, Source, problem, put, set_config, start
+from relab.record.clock import CLOCK
 from relab.record.history import History, add_evals
 
 DEEP = True
@@ -232,7 +233,8 @@ def _add_monitors(history: History, source: Source, logged: np.ndarray) -> None:
         problem(history, paths[0], f"{message} writes its monitor files anew; they were left out")
         return
     for name, (steps, values) in sb3_files.by_row(episodes, logged, ROWS).items():
-        put(history, name, steps, values, "env_steps", {name: (name, 1.0)})
+        if name != CLOCK or not len(logged):  # what logged its steps logged its time
+            put(history, name, steps, values, "env_steps", {name: (name, 1.0)})
 
 
 def _trained(history: History, paths: list[Path]) -> list[Path]:

@@ -29,6 +29,7 @@ from relab.formats.read import csv_file, table
 from relab.formats.read.settings_files import MAX_BYTES, parse_json
 from relab.formats.read.source import problem
 from relab.formats.read.tb_config import iso
+from relab.record.clock import CLOCK
 from relab.record.history import History
 
 LONGEST_PICKLE = 1_000  # characters of a setting
@@ -48,17 +49,17 @@ class Episodes(NamedTuple):
     reward: np.ndarray
     length: np.ndarray
     success: np.ndarray  # empty where it is unknown
+    seconds: np.ndarray  # since its file began; empty where it is unknown
 
 
 def episodes(history: History, paths: Sequence[Path]) -> Episodes:
     """Environments step together: one that made l steps was left when all had made len(paths) * l."""
     parts = [_monitor(history, path, len(paths)) for path in paths]
-    columns = [np.concatenate([part[i] for part in parts]) if parts else np.zeros(0) for i in range(4)]
+    fields = range(len(Episodes._fields))
+    columns = [np.concatenate([part[i] for part in parts]) if parts else np.zeros(0) for i in fields]
     order = np.argsort(columns[0], kind="stable")
-    success = columns[3] if len(columns[3]) == len(order) else np.zeros(0)
-    return Episodes(
-        columns[0][order].astype(np.int64), columns[1][order], columns[2][order], success[order[: len(success)]]
-    )
+    steps, *rest = (column[order] if len(column) == len(order) else np.zeros(0) for column in columns)
+    return Episodes(steps.astype(np.int64), *rest)
 
 
 def _monitor(history: History, path: Path, envs: int) -> Episodes:
@@ -71,9 +72,9 @@ def _monitor(history: History, path: Path, envs: int) -> Episodes:
     i, j = i[good], j[good]
     if len(i) < len(cells.lines):
         problem(history, path, f"{len(cells.lines) - len(i)} episodes have no return or no length and were left out")
-    success = table.numbers(cells.cells.get("is_success", []))
-    successes = success.values if len(success.at) == len(i) == len(cells.lines) else np.zeros(0)
-    return Episodes(np.cumsum(length.values[j]) * envs, r.values[i], length.values[j], successes)
+    beside = [table.numbers(cells.cells.get(name, [])) for name in ("is_success", "t")]
+    whole = [column.values if len(column.at) == len(i) == len(cells.lines) else np.zeros(0) for column in beside]
+    return Episodes(np.cumsum(length.values[j]) * envs, r.values[i], length.values[j], *whole)
 
 
 def by_row(ended: Episodes, logged: np.ndarray, rows: int) -> dict[str, tuple[np.ndarray, np.ndarray]]:
@@ -95,6 +96,8 @@ def _reduced(ended: Episodes, parts: Sequence[slice]) -> dict[str, list[float]]:
     values["return/length"] = [float(ended.length[p].mean()) for p in parts]
     if len(ended.success):
         values["return/success"] = [float(ended.success[p].mean()) for p in parts]
+    if len(ended.seconds):
+        values[CLOCK] = [float(ended.seconds[p][-1]) for p in parts]
     return values
 
 
