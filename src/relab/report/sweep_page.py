@@ -10,6 +10,7 @@ from typing import Any
 
 from relab.base.documents import Document
 from relab.base.jsonl import RecordError, read_json
+from relab.base.numbers import is_number
 from relab.base.text import number
 from relab.comparison import selected
 from relab.report.parts import Table, table
@@ -67,7 +68,7 @@ def build(path: Path) -> SweepPage | None:
     for place in (folder, folder.parent) if folder.name == "runs" else (folder,):
         try:
             body = read_json(place, FILE)
-            return page(body) if isinstance(body.get("trials"), list) and body["trials"] else None
+            return checked(page(body)) if isinstance(body.get("trials"), list) and body["trials"] else None
         except (RecordError, OSError, KeyError, TypeError, ValueError, AttributeError):
             continue
     return None
@@ -83,6 +84,16 @@ def page(body: Document) -> SweepPage:
         heat(body),
         [drawn(e) for e in body["effects"]],
     )
+
+
+def checked(page: SweepPage) -> SweepPage:
+    """TypeError where anything that is shown as text is none, or anything that is drawn is no number."""
+    cells = [cell for each in page.tables for row in (each.head, *each.rows) for cell in row]
+    texts = [*page.notes, *cells, *(text for e in page.effects for text in (e.axis, e.verdict, *e.levels))]
+    numbers = [x for e in page.effects for x in (*e.mid, *e.low, *e.high)]
+    if not all(isinstance(text, str) for text in texts) or not all(map(is_number, numbers)):
+        raise TypeError(f"{FILE} holds other things than relab writes")
+    return page
 
 
 def unselected(group: Group, swept: SweepPage | None) -> Group:
