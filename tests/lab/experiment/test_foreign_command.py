@@ -121,6 +121,18 @@ def test_what_the_experiment_knows_reaches_every_reader(ask: Callable[..., Path]
     assert not Path("experiments/LOG.md").exists()
 
 
+@pytest.mark.parametrize("how", ["--dry-run", "--yes", "--json --yes"])
+def test_secrets_of_a_question_are_not_printed(
+    how: str, ask: Callable[..., Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = ask("fine --api-key SECRETex123abc")
+    path.write_text(path.read_text().replace("better?", "better? password=SECRETq1"))
+    assert cli.main(["experiment", str(path), "--no-log", *how.split()]) == 0
+    told = "".join(capsys.readouterr())
+    assert "better? password=***" in told
+    assert "SECRET" not in told
+
+
 DAMAGED = [5, [5], [["a", "b"]], [[]], [[True, 5]], None]
 
 
