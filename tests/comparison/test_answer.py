@@ -57,6 +57,14 @@ def test_a_worse_variant_is_a_no_and_is_called_worse():
     assert reply.text.startswith("No: B is worse than A")
 
 
+@pytest.mark.parametrize("paired", [False, True])
+@pytest.mark.filterwarnings("ignore:.*encountered in:RuntimeWarning")
+def test_outcomes_whose_spread_is_beyond_floats_are_answered_without_a_number_of_seeds(paired: bool):
+    reply = answer(A, arm(150, 154, 1e308, 1e308, -1e308), smallest_effect=20, paired=paired)
+    assert (reply.verdict, reply.seeds_needed) == (OPEN, None)
+    assert reply.text.startswith("Cannot tell yet")
+
+
 def test_noise_cannot_tell_and_says_how_many_seeds_would():
     reply = answer(arm(100, 20, 180, 60, 140), arm(110, 30, 190, 70, 150), smallest_effect=20)
     assert reply.verdict == OPEN

@@ -318,6 +318,16 @@ def test_an_experiment_is_asked_its_own_question(two, capsys):
     assert "declared (" not in other
 
 
+@pytest.mark.parametrize("looks", [None, {"high": 5}, {"high": [5]}, {"high": [["a", "b"]]}, {"high": [[]]}])
+def test_an_experiment_whose_looks_are_damaged_declares_nothing(two, capsys, looks):
+    as_experiment(two.parent, ("low", "high"), [LOW, HIGH])
+    kept = two.parent / "answer.json"
+    kept.write_text(json.dumps({**json.loads(kept.read_text()), "looks": looks}))
+    text = printed(capsys, two)
+    assert "declared (" not in text
+    assert "exploratory: " in text
+
+
 def as_experiment(home: Path, names: tuple[str, str], values: list[list[float]], smallest: float = 20.0) -> str:
     """An experiment's folder as it stands once it has answered; the answer's sentence."""
     from relab.comparison import answer as answers

@@ -56,6 +56,21 @@ def test_without_a_choice_that_can_be_read_all_count(sweep: Path, text: str, cap
     assert rows(sweep, capsys)["0.1"]["mean"]["n"] == 10
 
 
+CONTRADICTED = [
+    (["lost_s2", "lost_s3", "lost_s4"], ["won_s10000"]),  # of another config
+    (["lost_s3"], ["lost_s3", "lost_s4"]),
+    (["lost_s3"], ["lost_s4", "gone"]),
+    (["lost_s3"], ["lost_s4", "\0"]),
+]
+
+
+@pytest.mark.parametrize(("chose", "fresh"), CONTRADICTED)
+def test_a_choice_that_its_runs_contradict_leaves_nothing_out(sweep: Path, chose: list, fresh: list, capsys):
+    (sweep / "sweep.json").write_text(json.dumps({"winner": {"selection": values(chose), "fresh": values(fresh)}}))
+    found = rows(sweep, capsys)
+    assert (found["0.1"]["mean"]["n"], found["0.2"]["mean"]["n"]) == (10, 5)
+
+
 def test_seeds_that_chose_it_are_kept_where_no_fresh_one_is_there(sweep: Path, capsys):
     for seed in range(10_000, 10_005):
         (sweep / "runs" / f"won_s{seed}").rename(sweep / f"away{seed}")

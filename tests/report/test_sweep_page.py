@@ -81,6 +81,35 @@ def test_a_file_that_is_no_sweep_is_no_reason_to_fail(text, tmp_path: Path):
     assert sweep_page.build(tmp_path) is None
 
 
+def complete(**more) -> dict:
+    """Without a trial that has no number."""
+    return {**body(), "trials": body()["trials"][:3], **more}
+
+
+def with_effect(**more) -> dict:
+    first, *others = complete()["effects"]
+    return complete(effects=[{**first, **more}, *others])
+
+
+DAMAGED = {
+    "metric": complete(metric=5), "metrics": complete(metric=["score"]), "axes": complete(axes=[1]),
+    "note": complete(notes=[1]), "axis": with_effect(axis=5), "verdict": with_effect(verdict=None),
+    "mean": with_effect(levels=[*levels([1], [10.5]), {"level": 2, "mean": "x", "low": 1, "high": 2}]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", DAMAGED)
+def test_a_sweep_with_other_things_than_relab_writes_leaves_its_part_out(name: str, tmp_path: Path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write_run(Path("sw/runs/a"), [10.0, 20.0], 0)
+    Path("sw/sweep.json").write_text(json.dumps(complete()))
+    assert sweep_page.build(Path("sw")) is not None
+    Path("sw/sweep.json").write_text(json.dumps(DAMAGED[name]))
+    assert sweep_page.build(Path("sw")) is None
+    assert cli.main(["report", "sw"]) == 0
+    assert Path("sw/report.html").is_file()
+
+
 def test_the_folder_of_its_runs_finds_it_too(tmp_path: Path):
     (tmp_path / "runs").mkdir()
     sweep = body()

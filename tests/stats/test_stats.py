@@ -394,6 +394,12 @@ def test_seeds_range_holds_the_number_for_the_true_spread_and_narrows():
     assert stats.seeds_range(100.0, rng.normal(size=5), rng.normal(size=5)) == (5, 5)
 
 
+def test_a_spread_beyond_floats_has_no_number_of_seeds():
+    huge = np.array([1.0, 2.0, 1e308, 1e308, -1e308])
+    assert stats.seeds_range(1.0, np.zeros(5), huge) is None
+    assert stats.pairs_range(1.0, huge) is None
+
+
 @pytest.mark.parametrize("df", [4, 8, 40])
 def test_chi2_quantile_is_close_to_scipys(df):
     for p in (0.1, 0.9):

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from relab.advise import tried
-from relab.base import terminal
+from relab.base import masks, terminal
 from relab.base.places import printable
 from relab.base.terminal import keep_going
 from relab.base.text import duration, number
@@ -169,8 +169,14 @@ def outline(plan: experiment.Experiment, folder: Path, again: bool = False) -> s
     """What --dry-run says: the question, the runs, where they go."""
     many = len(plan.variants) * len(plan.seeds)
     size = f"{len(plan.variants)} variants x {len(plan.seeds)} seeds = {many} runs, compared by {by(plan)}"
-    program = [f"  each by: {shlex.join(plan.command)}"] if plan.command else []
-    lines = [plan.question, f"  {size}", f"  variants: {', '.join(plan.variants)}", *program, f"  into {folder}"]
+    program = [f"  each by: {shlex.join(masks.masked(plan.command))}"] if plan.command else []
+    lines = [
+        masks.mask(plan.question),
+        f"  {size}",
+        f"  variants: {', '.join(plan.variants)}",
+        *program,
+        f"  into {folder}",
+    ]
     if again:
         fresh = experiment.fresh(plan).seeds
         lines.append(f"  once more on seeds {', '.join(map(str, fresh))}, into {experiment.folder_of(folder)}")
@@ -225,10 +231,10 @@ def agreed(args: ExperimentArgs, one: Part, again: list[experiment.Repeat]) -> b
     """Say what was tried before and what it costs; ask unless --yes."""
     plan, cells, folder = one.plan, one.cells, one.folder
     size = f"{len(plan.variants)} variants x {len(plan.seeds)} seeds"
-    print(f"{plan.question}\n  {size}, compared by {by(plan)}", flush=True)
+    print(f"{masks.mask(plan.question)}\n  {size}, compared by {by(plan)}", flush=True)
     for repeat in again:
         for line in tried.lines(repeat.change, repeat.hits, repeat.settings):
-            print(printable(f"  {line}"), flush=True)
+            print(printable(f"  {masks.mask(line)}"), flush=True)
     if plan.command and not any(map(experiment.finished, cells)):
         print(f"  first run, for the forecast (it counts): {cells[0].folder.name}", flush=True)
     cost = experiment.forecast(plan, cells, folder, args.workers or cores())
@@ -352,7 +358,7 @@ def print_replications(
            "report": [str(page) for w in written for page in w.pages],
            "log": str(written[-1].log) if written[-1].log else None,
            "problems": [problem for w in written for problem in w.problems]}  # fmt: skip
-    print(encode(row).decode(), end="")
+    print(encode(masks.masked(row)).decode(), end="")
 
 
 def next_commands(folder: Path, answers: list[Any]) -> list[str]:
@@ -382,4 +388,4 @@ def print_json(
            "experiment": str(folder), "report": [str(page) for page in written.pages],
            "log": str(written.log) if written.log else None, "findings": written.findings,
            "problems": written.problems, "tried": [one.to_dict() for one in again]}  # fmt: skip
-    print(encode(row).decode(), end="")
+    print(encode(masks.masked(row)).decode(), end="")

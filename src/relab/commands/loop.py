@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from relab.base import masks
 from relab.base.places import printable
 from relab.base.terminal import keep_going
 from relab.base.text import duration, plural
@@ -163,7 +164,7 @@ def tell_end(args: LoopArgs, looping: loop.Looping, why: str) -> None:
     from relab.base.jsonl import encode
 
     place = {"loop": str(looping.arms.folder), "pages": [str(page) for page in pages]}
-    print(encode({**loop.facts(looping), "ended": why, **place}).decode(), end="")
+    print(encode(masks.masked({**loop.facts(looping), "ended": why, **place})).decode(), end="")
 
 
 # ---- Before
@@ -176,7 +177,7 @@ def outline(plan: loop.Loop, runs: int, finished: int = 0) -> list[str]:
     steps = f" of {plan.budget:,} steps" if plan.budget else ""
     noise = "" if finished else f"{s.noise} runs alike for the noise floor, then "
     return [
-        plan.question,
+        masks.mask(plan.question),
         f"  {noise}{plural(runs, 'proposal')}: {plural(least, 'run')} if all are dropped at once, at most {most} if"
         f" all are kept{steps}",
         f"  may change: {', '.join(f'{each.key} {span(each)}' for each in plan.policy.allow)}",
@@ -207,7 +208,7 @@ def dry(args: LoopArgs, plan: loop.Loop, folder: Path) -> int:
                 "most": args.runs * s.most}  # fmt: skip
         row = {"dry_run": True, "loop": str(folder), "proposals": args.runs, "runs": runs, "steps_per_run": plan.budget,
                "decides": plan.decides}  # fmt: skip
-        print(encode(row).decode(), end="")
+        print(encode(masks.masked(row)).decode(), end="")
         return 0
     there = f"  {plural(len(state.trials), 'proposal')} made so far; the best config is {state.best}"
     program = [f"  each by: {shlex.join(plan.command)}"] if plan.command else []

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from relab.base import masks
 from relab.base.terminal import keep_going
 from relab.base.text import duration
 from relab.commands.experiment import INTERRUPTED, Progress, by, consent
@@ -115,7 +116,7 @@ def dry(plan: sweep.Sweep, folder: Path, as_json: bool) -> int:
         print(encode({**vars(preview), "confirm": fresh}).decode(), end="")
         return 0
     later = f", {plan.trials} trials that optuna chooses" if plan.method == "optuna" else ""
-    print(f"{plan.question}\n  {preview.cells} cells{later}, {preview.cells - len(preview.missing)} there;"
+    print(f"{masks.mask(plan.question)}\n  {preview.cells} cells{later}, {preview.cells - len(preview.missing)} there;"
           f" {preview.runs} runs to do, {fresh} fresh seeds for the winner included")  # fmt: skip
     print("\n".join(f"  {name}" for name in preview.missing))
     return 0
@@ -130,8 +131,8 @@ def agreed(args: SweepArgs, sweeping: sweep.Sweeping, workers: int) -> bool:
 
     plan, n = sweeping.plan, len(sweeping.ledger.points)
     of = f"{plan.trials} trials by optuna" if plan.method == "optuna" else f"{n} trials ({plan.method})"
-    print(f"{plan.question}\n  {' x '.join(each.key for each in plan.axes)}: {of} x {len(plan.seeds)} seeds, by"
-          f" {by(sweeping.experiment)}", flush=True)  # fmt: skip
+    print(f"{masks.mask(plan.question)}\n  {' x '.join(each.key for each in plan.axes)}: {of} x"
+          f" {len(plan.seeds)} seeds, by {by(sweeping.experiment)}", flush=True)  # fmt: skip
     if plan.command and not args.yes:
         print("  the first run is made now, for the forecast (it counts)", flush=True)
     cost = sweep.estimate(sweeping, workers)
@@ -174,4 +175,4 @@ def print_json(analysis: sweep.Analysis, folder: Path, written: Written) -> None
 
     pages = [str(page) for page in written.pages]
     row = {**analysis.to_json(), "sweep": str(folder), "report": pages, "problems": written.problems}
-    print(encode(row).decode(), end="")
+    print(encode(masks.masked(row)).decode(), end="")

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 from relab.base.documents import Document
 from relab.base.jsonl import RecordError, read_json
@@ -120,9 +120,28 @@ def of_experiment(folder: Path) -> Plan | None:
     if not rows:
         return None
     names = [(str(a), str(b)) for a, b in map(_names, rows)]
-    looks = body.get("looks")
-    protocol = _protocol(rows[0], looks if isinstance(looks, dict) else {})
+    looks = body.get("looks", {})
+    if not are_looks(looks):  # how often it was looked before is what an answer's level rests on
+        return None
+    protocol = _protocol(rows[0], looks)
     return Plan(names, f"experiment {folder.name}", protocol, folder, _cells(folder))
+
+
+def are_looks(looks: Any) -> TypeGuard[dict[str, list[list[int]]]]:
+    """Whether it is what answer.json keeps: variant -> seeds of both sides at each earlier answer, pooled ones with
+    their sum.
+
+    >>> are_looks({"B": [[5, 5], [5, 5, 10]]}), are_looks({"B": [[]]}), are_looks({"B": [["a", "b"]]}), are_looks(None)
+    (True, False, False, False)
+    """
+    return isinstance(looks, dict) and all(
+        isinstance(taken, list) and all(isinstance(n, list) and len(n) in (2, 3) and _are_counts(n) for n in taken)
+        for taken in looks.values()
+    )
+
+
+def _are_counts(values: list[Any]) -> bool:
+    return all(type(value) is int and value >= 0 for value in values)
 
 
 def _protocol(row: Document, looks: Document) -> Protocol:

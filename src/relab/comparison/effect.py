@@ -173,9 +173,9 @@ class Effect:
             if effect <= 0:
                 continue
             pairs = self.kind == "paired"
-            low, high = stats.pairs_range(effect, y - x, alpha) if pairs else stats.seeds_range(effect, x, y, alpha)
-            if high > n:
-                return max(low, n + 1), high
+            needed = stats.pairs_range(effect, y - x, alpha) if pairs else stats.seeds_range(effect, x, y, alpha)
+            if needed and needed[1] > n:
+                return max(needed[0], n + 1), needed[1]
         return None
 
 

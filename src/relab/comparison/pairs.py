@@ -175,6 +175,5 @@ def needed(
     clear = answer.low > 0 or answer.high < 0
     if clear or min(len(x), len(y)) < 2 or not effect > 0 or measure.at == "success_rate":
         return None
-    low, high = stats.seeds_range(effect, x, y, alpha, least=LEAST)
-    most = max(len(x), len(y))
-    return (max(low, most + 1), high) if high > most else None
+    ends, most = stats.seeds_range(effect, x, y, alpha, least=LEAST), max(len(x), len(y))
+    return (max(ends[0], most + 1), ends[1]) if ends and ends[1] > most else None

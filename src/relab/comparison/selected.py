@@ -9,6 +9,7 @@ from typing import NamedTuple
 from relab.base.documents import Document
 from relab.base.jsonl import RecordError, read_json
 from relab.base.text import plural
+from relab.record.state import group_key
 from relab.runs.grouping import Run
 
 FILE = "sweep.json"
@@ -45,15 +46,19 @@ def unselected(runs: Sequence[Run]) -> tuple[list[Run], list[str]]:
 
 
 def _flattering(runs: Iterable[Run], choice: Choice) -> list[Run]:
-    names = {run.history.folder.name: run for run in runs}
-    return [run for name, run in names.items() if name in choice.choosing] if choice.fresh & set(names) else []
+    """Those that chose it, where fresh ones are there too: seeds of one config, and no seed on both sides."""
+    choosing, fresh = ([run for run in runs if run.history.folder.name in names] for names in choice)
+    configs = {group_key(run.history, run.name) for run in (*choosing, *fresh)}
+    seeds, others = ({repr(run.seed) for run in side} for side in (choosing, fresh))
+    return choosing if fresh and len(configs) == 1 and seeds.isdisjoint(others) else []
 
 
 def _choice(home: Path) -> Choice:
-    """None of a folder without a sweep that can be read, or whose winner has no fresh seeds."""
+    """None of a folder without a sweep that can be read, whose winner has no fresh seeds, or that lacks one of them."""
     try:
         winner = read_json(home, FILE)["winner"]
-        return Choice(_names(winner["selection"]), _names(winner["fresh"]))
+        choice = Choice(_names(winner["selection"]), _names(winner["fresh"]))
+        return choice if all((home / "runs" / name).is_dir() for names in choice for name in names) else NONE
     except (RecordError, OSError, KeyError, TypeError, ValueError, AttributeError):
         return NONE
 

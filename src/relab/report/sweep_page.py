@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from relab.base.documents import Document
 from relab.base.jsonl import RecordError, read_json
+from relab.base.numbers import is_number
 from relab.base.text import number
+from relab.comparison import selected
 from relab.report.parts import Table, table
 from relab.runs.grouping import Group
 
@@ -58,7 +60,6 @@ class SweepPage:
     tables: list[Table]
     heat: Heat | None
     effects: list[Effect]
-    fresh: list[str] = field(default_factory=list)  # runs of the winner that had no part in choosing it
 
 
 def build(path: Path) -> SweepPage | None:
@@ -67,7 +68,7 @@ def build(path: Path) -> SweepPage | None:
     for place in (folder, folder.parent) if folder.name == "runs" else (folder,):
         try:
             body = read_json(place, FILE)
-            return page(body) if isinstance(body.get("trials"), list) and body["trials"] else None
+            return checked(page(body)) if isinstance(body.get("trials"), list) and body["trials"] else None
         except (RecordError, OSError, KeyError, TypeError, ValueError, AttributeError):
             continue
     return None
@@ -82,14 +83,23 @@ def page(body: Document) -> SweepPage:
         [t for t in tables if t.rows],
         heat(body),
         [drawn(e) for e in body["effects"]],
-        [str(v["run"]) for v in ((body["winner"] or {}).get("fresh") or {}).get("values", [])],
     )
+
+
+def checked(page: SweepPage) -> SweepPage:
+    """TypeError where anything that is shown as text is none, or anything that is drawn is no number."""
+    cells = [cell for each in page.tables for row in (each.head, *each.rows) for cell in row]
+    texts = [*page.notes, *cells, *(text for e in page.effects for text in (e.axis, e.verdict, *e.levels))]
+    numbers = [x for e in page.effects for x in (*e.mid, *e.low, *e.high)]
+    if not all(isinstance(text, str) for text in texts) or not all(map(is_number, numbers)):
+        raise TypeError(f"{FILE} holds other things than relab writes")
+    return page
 
 
 def unselected(group: Group, swept: SweepPage | None) -> Group:
     """The winner by its fresh seeds alone: those that chose it flatter it, and are not pooled with them."""
-    fresh = [run for run in group.runs if swept and run.history.folder.name in swept.fresh]
-    return replace(group, runs=fresh, label=f"{group.label}, fresh seeds") if fresh else group
+    kept = selected.unselected(group.runs)[0] if swept else group.runs
+    return replace(group, runs=kept, label=f"{group.label}, fresh seeds") if len(kept) < len(group.runs) else group
 
 
 # ---- Tables

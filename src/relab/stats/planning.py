@@ -73,28 +73,37 @@ def pairs_for(effect: float, sd: float, alpha: float = 0.05, power: float = 0.8)
 
 def pairs_range(
     effect: float, d: np.ndarray, alpha: float = 0.05, power: float = 0.8, least: int = 5
-) -> tuple[int, int]:
-    """pairs_for at both ends of the 80 % interval of the standard deviation of these differences."""
-    sds = [math.sqrt(float(np.var(d)) * len(d) / chi2_quantile(p, len(d) - 1)) for p in (0.9, 0.1)]
+) -> tuple[int, int] | None:
+    """pairs_for at both ends of the 80 % interval of the spread of these differences; None beyond floats."""
+    total = _squares(d)
+    if not math.isfinite(total):
+        return None
+    sds = [math.sqrt(total / chi2_quantile(p, len(d) - 1)) for p in (0.9, 0.1)]
     low, high = (max(least, pairs_for(effect, sd, alpha, power)) for sd in sds)
     return low, high
 
 
 def seeds_range(
     effect: float, a: np.ndarray, b: np.ndarray, alpha: float = 0.05, power: float = 0.8, least: int = 5
-) -> tuple[int, int]:
+) -> tuple[int, int] | None:
     """seeds_for at both ends of the 80 % interval of the pooled standard deviation: few seeds know it badly.
 
     Outcomes in two humps are counts, and need more seeds than numbers of their spread: there by the exact test's power,
-    at both ends of the 80 % interval of the common rate.
+    at both ends of the 80 % interval of the common rate. None where the squares of the outcomes are beyond floats.
     """
+    if not math.isfinite(total := _squares(a) + _squares(b)):
+        return None
     if (counts := _seeds_of_counts(effect, a, b, alpha, power, least)) is not None:
         return counts
     df = len(a) + len(b) - 2
-    total = float(np.var(a) * len(a) + np.var(b) * len(b))
     sds = [math.sqrt(total / chi2_quantile(p, df)) for p in (0.9, 0.1)]
     low, high = (max(least, seeds_for(effect, sd, alpha, power)) for sd in sds)
     return low, high
+
+
+def _squares(values: np.ndarray) -> float:
+    with np.errstate(over="ignore", invalid="ignore"):
+        return float(np.var(values) * len(values))
 
 
 def _seeds_of_counts(

@@ -121,6 +121,37 @@ def test_what_the_experiment_knows_reaches_every_reader(ask: Callable[..., Path]
     assert not Path("experiments/LOG.md").exists()
 
 
+@pytest.mark.parametrize("how", ["--dry-run", "--yes", "--json --yes"])
+def test_secrets_of_a_question_are_not_printed(
+    how: str, ask: Callable[..., Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = ask("fine --api-key SECRETex123abc")
+    path.write_text(path.read_text().replace("better?", "better? password=SECRETq1"))
+    assert cli.main(["experiment", str(path), "--no-log", *how.split()]) == 0
+    told = "".join(capsys.readouterr())
+    assert "better? password=***" in told
+    assert "SECRET" not in told
+
+
+DAMAGED = [5, [5], [["a", "b"]], [[]], [[True, 5]], None]
+
+
+def test_damaged_looks_are_refused_with_what_must_hold(
+    ask: Callable[..., Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, kept = str(ask(seeds=2)), Path("experiments/clip/answer.json")
+    assert cli.main(["experiment", path, "--yes", "--no-log"]) == 0
+    body = json.loads(kept.read_text())
+    for looks in (None, [], *({"clip=0.3": each} for each in DAMAGED)):
+        kept.write_text(json.dumps({**body, "looks": looks}))
+        assert cli.main(["experiment", path, "--yes", "--no-log"]) == 64
+        told = capsys.readouterr().err
+        assert f"`looks` in {kept} must hold the seeds of every earlier answer" in told
+        assert "delete the file" in told
+    kept.unlink()
+    assert cli.main(["experiment", path, "--yes", "--no-log"]) == 0
+
+
 @pytest.mark.parametrize("metric", ["my_score", "foreign/my_score"])
 @pytest.mark.some(1)
 def test_the_tools_own_name_is_a_metric(metric: str, ask: Callable[..., Path]) -> None:

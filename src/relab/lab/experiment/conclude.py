@@ -12,6 +12,7 @@ from relab.base import masks
 from relab.base.jsonl import RecordError, encode, read_json, write_atomic
 from relab.base.places import cut_short
 from relab.comparison import answer, outcomes
+from relab.comparison.declared import are_looks
 from relab.comparison.outcomes import Outcome
 from relab.config.base import require
 from relab.formats.read import find
@@ -136,7 +137,12 @@ def compare(
 
 def looks(folder: Path) -> dict[str, list[list[int]]]:
     """Variant -> (n, n) of each answer given before: looking again after adding seeds has its price."""
-    return dict(read_json(folder, "answer.json").get("looks", {})) if (folder / "answer.json").exists() else {}
+    path = folder / "answer.json"
+    taken = read_json(folder, path.name).get("looks", {}) if path.exists() else {}
+    require(are_looks(taken), f"`looks` in {path} must hold the seeds of every earlier answer, as in"
+                              ' {"B": [[5, 5]]}: put the file back as relab wrote it, or delete the file to count this'
+                              " answer as the first")  # fmt: skip
+    return dict(taken)
 
 
 def pooled_look(n: Sequence[int]) -> list[int]:
