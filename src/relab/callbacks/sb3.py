@@ -61,6 +61,7 @@ class SB3Moments:
         self.gathered = 0  # steps whose episodes are among them
         self.evaluated: dict[int, int] = {}
         self.trained: Any = None  # the model of the last learn()
+        self.rows: Any = None
         self.before = 0  # steps of calls of learn() before this one, where it counts from 0 again
 
     def _on_training_start(self) -> None:
@@ -69,6 +70,7 @@ class SB3Moments:
         else:
             self._begin()
         self.trained = self.model
+        self._stop_rows()  # of a learn() that did not come to its end
         self.rows = self.writer(self._keep)
         self.model.logger.output_formats.append(self.rows)
 
@@ -94,12 +96,15 @@ class SB3Moments:
         left = dict(self.model.logger.name_to_value)  # since the last dump
         if left and self.before + self.num_timesteps > self.watch.record.last:
             self._keep(left, self.num_timesteps)
-        if self.rows in self.model.logger.output_formats:  # else somebody has set another logger
-            self.model.logger.output_formats.remove(self.rows)
+        self._stop_rows()
         self._keep_evaluations()
         if self.num_timesteps < self.model._total_timesteps:
             self.watch.stopped("a callback ended the training", self.before + self.num_timesteps)
         self.watch.close()
+
+    def _stop_rows(self) -> None:
+        if self.rows in self.model.logger.output_formats:  # else somebody has set another logger
+            self.model.logger.output_formats.remove(self.rows)
 
     def _gather(self) -> None:
         """The episodes that ended in this step, once: an EvalCallback before this one lets a row be written first."""

@@ -67,6 +67,7 @@ class Watch:
         self.warned: list[Finding] = []
         self._looked = 0  # step of the last look
         self._cost = 0.0  # of the last look
+        self._closed: float | None = None  # when it was
         atexit.register(self._left)
         self._ready()
 
@@ -155,9 +156,10 @@ class Watch:
             self.record.event("stop", step, reason=reason)
 
     def go_on(self, total: int) -> None:
-        """Once more after its end."""
-        self.started += time.perf_counter() - self._closed
-        atexit.register(self._left)
+        """Once more, after its end or after what kept it from one."""
+        if self._closed is not None:
+            self.started, self._closed = self.started + time.perf_counter() - self._closed, None
+            atexit.register(self._left)
         with self.unharmed("the record cannot be written"):
             self.record.go_on(total)
 
