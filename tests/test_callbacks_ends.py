@@ -1,4 +1,4 @@
-"""Does a record go on after whatever ended learn(), is no row lost or doubled, and is only said how it ended what is known?"""
+"""Does a record go on after whatever ended learn(), is no row lost or doubled, and is its end only said where known?"""
 
 from __future__ import annotations
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import errno
+import io
 import math
 import sys
 
@@ -81,6 +82,37 @@ def test_a_fault_of_relab_ends_no_training_and_rows_are_still_kept(tmp_path, mon
     assert said.count("relab cannot look at this run while it trains (RuntimeError: a rule that nobody foresaw") == 1
     run = history.load(tmp_path / "a")
     assert (len(run.columns["return/mean"].values), run.meta["status"]) == (49, "finished")
+
+
+class Broken(io.StringIO):
+    def write(self, text):
+        raise BrokenPipeError(errno.EPIPE, "Broken pipe")
+
+
+def closed():
+    stream = io.StringIO()
+    stream.close()
+    return stream
+
+
+@pytest.mark.parametrize("stream", [Broken, closed, lambda: None], ids=["pipe", "closed", "none"])
+def test_a_stderr_that_cannot_be_written_ends_no_training(stream, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(sys, "stderr", stream())
+    writer = watch(Tape(), str(tmp_path / "a"), CLEANRL, algo="ppo", every=512)
+    train(writer, 20.0)
+    with writer.relab.unharmed("a row was not kept"):
+        raise OSError
+    lost = logger._Sb3Rows.__new__(logger._Sb3Rows)
+    lost.lost = False
+    lost._unharmed(stop)
+    writer.close()
+    assert writer.relab.warned
+    assert history.load(tmp_path / "a").meta["status"] == "finished"
+    assert capsys.readouterr().out == "", "nor does it come to stdout instead"
+
+
+def stop():
+    raise RuntimeError
 
 
 def test_what_the_users_own_tell_raises_stops_the_training(tmp_path):

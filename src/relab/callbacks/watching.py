@@ -11,7 +11,7 @@ import json
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +32,14 @@ Tell = Callable[[str, Finding], None]
 
 
 def tell_stderr(text: str, finding: Finding) -> None:
-    print(text, file=sys.stderr, flush=True)
+    say(text)
+
+
+def say(text: str) -> None:
+    """On stderr, where there is one: a full disk, a closed pipe or no stderr at all ends no training."""
+    with suppress(OSError, ValueError):
+        if sys.stderr is not None:
+            print(text, file=sys.stderr, flush=True)
 
 
 class Watch:
@@ -133,7 +140,7 @@ class Watch:
             if what not in self.faults:
                 self.faults.add(what)
                 why = reason(error) if self.blind else f"{type(error).__name__}: {error}"
-                print(printable(f"relab: {what} ({why}); training goes on"), file=sys.stderr, flush=True)
+                say(printable(f"relab: {what} ({why}); training goes on"))
 
     def close(self, status: str = "finished", why: str = "") -> None:
         """A last look, which costs training nothing, and the end of the record."""
