@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+import textwrap
+
 import pytest
 
 from relab.record import history
 from test_callbacks import needs_peers, run_peer
+from where import ROOT
 
 SB3 = """
 import sys
@@ -34,6 +40,50 @@ def sb3(tmp_path, program):
     done = run_peer(SB3 + program, tmp_path)
     assert done.returncode == 0, done.stderr
     return history.load(tmp_path / "a"), done
+
+
+def plain(tmp_path, program, code=0):
+    """A program without Stable-Baselines3, whose record is `a`."""
+    begin = "import os, sys, time\nfrom relab.callbacks import Watch\n"
+    env = {"PATH": "/usr/bin:/bin", "PYTHONPATH": str(ROOT / "src"), "HOME": str(tmp_path)}
+    done = subprocess.run([sys.executable, "-c", begin + textwrap.dedent(program)], check=False, env=env, cwd=tmp_path,
+                          capture_output=True, text=True)  # fmt: skip
+    assert done.returncode == code, done.stderr
+    return history.load(tmp_path / "a"), done
+
+
+CHILDREN = ["sys.exit(0)", "raise RuntimeError", "log.log(3, x=1.0)", "log.close()", "log.record.flush()"]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
+@pytest.mark.parametrize("child", CHILDREN)
+def test_a_child_that_was_forked_writes_nothing_into_its_parents_record(tmp_path, child):
+    program = f"""
+    with Watch("a", algo="ppo") as log:
+        log.log(1, x=1.0)
+        log.log(2, x=2.0)  # which waits to be written
+        if not os.fork():
+            {child}
+            sys.exit(0)
+        os.wait()
+        log.log(4, x=4.0)
+    """
+    run, _ = plain(tmp_path, program)
+    assert run.columns["foreign/x"].steps.tolist() == [1, 2, 4]
+    assert [event["kind"] for event in run.events] == ["start", "finish"]
+    plain(tmp_path, f"""
+    log = Watch("b", algo="ppo")
+    log.log(1, x=1.0)
+    log.log(2, x=2.0)
+    if not os.fork():
+        {child}
+        sys.exit(0)
+    os.wait()
+    log.close()
+    """)  # fmt: skip
+    run = history.load(tmp_path / "b")
+    assert run.columns["foreign/x"].steps.tolist() == [1, 2]
+    assert [event["kind"] for event in run.events] == ["start", "finish"]
 
 
 AGAIN = {

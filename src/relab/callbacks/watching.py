@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import atexit
 import json
+import os
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -144,7 +145,7 @@ class Watch:
 
     def close(self, status: str = "finished", why: str = "") -> None:
         """A last look, which costs training nothing, and the end of the record."""
-        if self.record.meta["status"] != "running":
+        if self.record.meta["status"] != "running" or not self.record.own:
             return
         atexit.unregister(self._left)
         with self.unharmed("the end of the run was not kept"):
@@ -219,6 +220,7 @@ class Record(Logger):
 
     def __init__(self, folder: str, flat: Mapping[str, Any], keys: Mapping[str, str], spec: Mapping[str, Any]):
         self.last, self.settings = 0, plain(settings(flat, keys))
+        self._process = os.getpid()
         self._lines: list[bytes] = []
         self._written = 0.0  # when rows were last written
         env, algo = (self.settings.get(part, {}).get("name") for part in ("env", "algo"))
@@ -232,7 +234,14 @@ class Record(Logger):
         self.last = max(self.last, int(step))
         super().row(step, metrics)
 
+    @property
+    def own(self) -> bool:
+        """Whether this is the process that began it, and none that was forked from it and has its rows as well."""
+        return self._process == os.getpid()
+
     def _put(self, name: str, line: bytes) -> None:
+        if not self.own:
+            raise OSError(f"only the process that began {self.folder} writes it; this one was forked from that")
         if name != "metrics.jsonl":
             return super()._put(name, line)
         self._lines.append(line)
@@ -241,11 +250,15 @@ class Record(Logger):
 
     def flush(self) -> None:
         """Rows that wait to be written together."""
+        if not self.own:
+            return
         lines, self._lines, self._written = self._lines, [], time.monotonic()
         if lines:
             super()._put("metrics.jsonl", b"".join(lines))
 
     def close(self, status: str = "finished", why: str = "") -> None:
+        if not self.own:
+            return
         try:
             self.flush()
         finally:
