@@ -251,6 +251,37 @@ def test_stable_baselines3_trains_to_its_end_whatever_happens_to_the_record(tmp_
     assert "training goes on" in done.stderr
 
 
+ODD = """
+import numpy as np
+from relab.callbacks import SB3Callback
+from stable_baselines3 import PPO
+from stable_baselines3.common.callbacks import BaseCallback
+class Odd(BaseCallback):
+    callbacks = 3
+    def _on_step(self):
+        odd = {"int": 10**400, "time": np.timedelta64(5, "s"), "complex": np.complex128(5), "two": 2}
+        for name, value in odd.items():
+            self.logger.record(f"odd/{name}", value)
+        return True
+model = PPO("MlpPolicy", "CartPole-v1", n_steps=64, n_epochs=1, seed=0, device="cpu",
+            learning_rate=lambda left: 1e-3 if left else 1 / 0)
+model.learn(200, callback=[Odd(), SB3Callback("a", every=64)])
+print("trained", model.num_timesteps)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not PEERS.exists(), reason="Stable-Baselines3 is not there: make bench-peers")
+def test_what_cannot_be_kept_of_a_model_ends_no_training_and_takes_nothing_with_it(tmp_path):
+    done = run_peer(ODD, tmp_path)
+    assert "trained 256" in done.stdout, done.stderr
+    assert done.stderr.count("a number was not kept") == 1
+    run = history.load(tmp_path / "a")
+    assert run.columns["foreign/odd/two"].values.tolist() == [2.0] * 4
+    assert "foreign/odd/int" not in run.columns
+    assert "lr" not in run.config["algo"]
+
+
 def test_names_of_numbers_and_settings_keep_no_secret(tmp_path):
     token = "hf_abcdefghijklmnopqrstuvwxyz012345"
     record = logger.Logger(str(tmp_path / "run"), config={f"key {token}": 1})

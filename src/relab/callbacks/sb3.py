@@ -116,7 +116,10 @@ class SB3Moments:
     def _keep(self, values: Mapping[str, Any], step: int) -> None:
         self._gather()
         self._keep_evaluations()
-        row = {name: float(x) for name, x in values.items() if isinstance(x, (int, float, np.number))}
+        row: dict[str, float] = {}
+        for name, value in values.items():
+            with self.watch.unharmed("a number was not kept"):
+                row |= {name: float(value)} if isinstance(value, (int, float, np.number)) else {}
         episodes, self.episodes = self.episodes, []
         with self.watch.unharmed("episodes of training were not kept"):
             row |= episode_numbers(episodes)
@@ -147,7 +150,7 @@ def episode_numbers(episodes: list[Mapping[str, float]]) -> dict[str, float]:
 
 def all_callbacks(callback: Any) -> list[Any]:
     inner = getattr(callback, "callbacks", None)
-    return [one for each in inner for one in all_callbacks(each)] if inner is not None else [callback]
+    return [one for each in inner for one in all_callbacks(each)] if isinstance(inner, (list, tuple)) else [callback]
 
 
 PASSING = ("num_timesteps", "verbose", "start_time", "tensorboard_log")  # no settings
@@ -168,7 +171,10 @@ def sb3_facts(model: Any) -> dict[str, Any]:
 def scheduled(value: Any) -> Any:
     if not callable(value):
         return value
-    ends = [float(value(left)) for left in (1.0, 0.5, 0.0)]
+    try:
+        ends = [float(value(left)) for left in (1.0, 0.5, 0.0)]
+    except Exception:  # a user's function, and training may never ask it for its end
+        return None
     return ends[0] if len(set(ends)) == 1 else f"{number(ends[0])} to {number(ends[-1])}"
 
 
