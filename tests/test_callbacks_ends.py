@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
 import textwrap
+import threading
+import time
 
 import pytest
 
+from relab.callbacks import Watch, watching
 from relab.record import history
 from test_callbacks import needs_peers, run_peer
 from where import ROOT
@@ -84,6 +88,50 @@ def test_a_child_that_was_forked_writes_nothing_into_its_parents_record(tmp_path
     run = history.load(tmp_path / "b")
     assert run.columns["foreign/x"].steps.tolist() == [1, 2]
     assert [event["kind"] for event in run.events] == ["start", "finish"]
+
+
+def test_a_row_waits_for_no_other_one_and_none_is_lost_after_the_end(tmp_path, monkeypatch):
+    monkeypatch.setattr(watching, "TOGETHER_S", 0.2)
+    log = Watch(str(tmp_path / "a"), algo="ppo")
+    rows = tmp_path / "a" / "metrics.jsonl"
+    for step in (1, 2, 3):
+        log.log(step, x=1.0)
+    assert len(rows.read_text().splitlines()) < 3, "they are written together"
+    until = time.monotonic() + 20
+    while len(rows.read_text().splitlines()) < 3 and time.monotonic() < until:
+        time.sleep(0.05)
+    assert len(rows.read_text().splitlines()) == 3, "and kill -9 would lose none of them now"
+    log.log(4, x=1.0)
+    log.close()
+    monkeypatch.setattr(watching, "TOGETHER_S", 1000.0)
+    for step in (5, 6):
+        log.log(step, x=1.0)
+        assert len(rows.read_text().splitlines()) == step
+    log.close()
+    log.record.release()
+
+
+def test_threads_that_share_a_watch_neither_lose_nor_double_a_row(tmp_path, monkeypatch):
+    monkeypatch.setattr(watching, "TOGETHER_S", 0.0005)
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with Watch(str(tmp_path / "a"), algo="ppo", every=10**9) as log:
+
+            def write(which):
+                for k in range(500):
+                    log.log(8 * k + which, x=1.0)
+
+            threads = [threading.Thread(target=write, args=(which,)) for which in range(8)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+    finally:
+        sys.setswitchinterval(before)
+    lines = (tmp_path / "a" / "metrics.jsonl").read_text().splitlines()
+    assert sorted(json.loads(line)["step"] for line in lines) == list(range(4000))
+    assert not log.faults
 
 
 AGAIN = {

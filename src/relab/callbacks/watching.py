@@ -10,6 +10,7 @@ import atexit
 import json
 import os
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -76,6 +77,8 @@ class Watch:
         self._looked = 0  # step of the last look
         self._cost = 0.0  # of the last look
         self._closed: float | None = None  # when it was
+        self._later: threading.Timer | None = None  # writes rows that wait, should no other come
+        self._turn = threading.RLock()  # one thread looks at a time
         atexit.register(self._left)
         self._ready()
 
@@ -97,9 +100,23 @@ class Watch:
         begun = time.perf_counter()
         with self.unharmed("a row was not kept"):
             self.record.row(step, dict(self._translated(name, value) for name, value in metrics.items()))
+            self._write_later()
         self.seconds += time.perf_counter() - begun
         if self.record.last - self._looked >= self.every and self._may_look():
             self.look(self.record.last)
+
+    def _write_later(self) -> None:
+        """Rows that wait are written in time also where training is silent from here on, or is killed."""
+        if self.record.waiting and self._later is None:
+            self._later = threading.Timer(TOGETHER_S, self._write_now)
+            self._later.daemon = True
+            with suppress(RuntimeError):  # no thread begins while a program ends: close() writes them
+                self._later.start()
+
+    def _write_now(self) -> None:
+        self._later = None
+        with self.unharmed("a row was not kept"):
+            self.record.flush()
 
     def evaluation(self, step: int, returns: Iterable[float], lengths: Iterable[int] | None = None) -> None:
         """The episodes of an evaluation with deterministic actions."""
@@ -110,13 +127,14 @@ class Watch:
 
     def look(self, step: int) -> list[Finding]:
         """Ask every rule about the rows so far; what is new is told, and returned."""
-        begun, new = time.perf_counter(), self._new()
-        self.warned += new
-        for finding in new:
-            with self.unharmed("a warning was not kept"):
-                self.record.event("warning", step, slug=finding.slug, message=finding.message)
-        self._looked, self._cost, self.looks = step, time.perf_counter() - begun, self.looks + 1
-        self.seconds, self.looking = self.seconds + self._cost, self.looking + self._cost
+        with self._turn:
+            begun, new = time.perf_counter(), self._new()
+            self.warned += new
+            for finding in new:
+                with self.unharmed("a warning was not kept"):
+                    self.record.event("warning", step, slug=finding.slug, message=finding.message)
+            self._looked, self._cost, self.looks = step, time.perf_counter() - begun, self.looks + 1
+            self.seconds, self.looking = self.seconds + self._cost, self.looking + self._cost
         for finding in new:
             self.tell(warning(finding, step), finding)  # which may stop the training: that is its user's choice
         return new
@@ -148,6 +166,9 @@ class Watch:
         if self.record.meta["status"] != "running" or not self.record.own:
             return
         atexit.unregister(self._left)
+        if self._later is not None:
+            self._later.cancel()
+            self._later = None
         with self.unharmed("the end of the run was not kept"):
             self.record.close(status, why)  # first: an unfinished run is judged with more patience
         try:
@@ -220,7 +241,7 @@ class Record(Logger):
 
     def __init__(self, folder: str, flat: Mapping[str, Any], keys: Mapping[str, str], spec: Mapping[str, Any]):
         self.last, self.settings = 0, plain(settings(flat, keys))
-        self._process = os.getpid()
+        self._process, self._lock = os.getpid(), threading.RLock()
         self._lines: list[bytes] = []
         self._written = 0.0  # when rows were last written
         env, algo = (self.settings.get(part, {}).get("name") for part in ("env", "algo"))
@@ -231,53 +252,65 @@ class Record(Logger):
         self._write_meta()
 
     def row(self, step: int, metrics: Mapping[str, Any]) -> None:
-        self.last = max(self.last, int(step))
-        super().row(step, metrics)
+        with self._alone():
+            self.last = max(self.last, int(step))
+            super().row(step, metrics)
 
     @property
     def own(self) -> bool:
         """Whether this is the process that began it, and none that was forked from it and has its rows as well."""
         return self._process == os.getpid()
 
-    def _put(self, name: str, line: bytes) -> None:
+    @property
+    def waiting(self) -> bool:
+        return bool(self._lines)
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Inside, no other thread writes; a fork does not either, and may have inherited a lock that nobody opens."""
         if not self.own:
             raise OSError(f"only the process that began {self.folder} writes it; this one was forked from that")
-        if name != "metrics.jsonl":
-            return super()._put(name, line)
-        self._lines.append(line)
-        if time.monotonic() - self._written >= TOGETHER_S:
-            self.flush()
+        with self._lock:
+            yield
+
+    def _put(self, name: str, line: bytes) -> None:
+        with self._alone():
+            if name != "metrics.jsonl":
+                return super()._put(name, line)
+            self._lines.append(line)
+            if time.monotonic() - self._written >= TOGETHER_S or self.meta["status"] != "running":
+                self.flush()
 
     def flush(self) -> None:
         """Rows that wait to be written together."""
-        if not self.own:
-            return
-        lines, self._lines, self._written = self._lines, [], time.monotonic()
-        if lines:
-            super()._put("metrics.jsonl", b"".join(lines))
+        with self._alone():
+            lines, self._lines, self._written = self._lines, [], time.monotonic()
+            if lines:
+                super()._put("metrics.jsonl", b"".join(lines))
 
     def close(self, status: str = "finished", why: str = "") -> None:
-        if not self.own:
-            return
-        try:
-            self.flush()
-        finally:
-            super().close(status, why)
+        with self._alone():
+            try:
+                self.flush()
+            finally:
+                super().close(status, why)
 
     def go_on(self, total: int) -> None:
         """More steps of a run that had ended."""
-        self.meta["status"] = "running"
-        self.meta.pop("stopped", None)
-        self.settings["total_steps"] = total
-        self._replace("config.yaml", json.dumps(_masked(self.settings), indent=1))
-        self.event("resume", self.last)
-        self._write_meta()
+        with self._alone():
+            self.meta["status"] = "running"
+            self.meta.pop("stopped", None)
+            self.settings["total_steps"] = total
+            self._replace("config.yaml", json.dumps(_masked(self.settings), indent=1))
+            self.event("resume", self.last)
+            self._write_meta()
 
     def release(self) -> None:
         """Files that were opened again after the end."""
-        for file in self._files.values():
-            file.close()
-        self._files = {}
+        with self._alone():
+            for file in self._files.values():
+                file.close()
+            self._files = {}
 
 
 def plain(data: Any) -> Any:
