@@ -166,3 +166,16 @@ def test_learn_called_again_after_what_ended_it_goes_on_in_the_same_record(tmp_p
     assert (steps[1:] > steps[:-1]).all(), "and no row is written twice"
     assert run.meta["status"] == "finished"
     assert len([event for event in run.events if event["kind"] == "resume"]) == 1
+
+
+@pytest.mark.slow
+@needs_peers
+def test_a_learn_that_was_broken_off_is_not_said_to_have_finished(tmp_path):
+    run, _ = sb3(tmp_path, """
+try:
+    one.learn(256, callback=[again, At(200, stop)])
+except KeyboardInterrupt:
+    one.save("saved")
+""")  # fmt: skip
+    assert run.meta["status"] == "interrupted"
+    assert run.events[-1]["message"] == watching.UNCLOSED

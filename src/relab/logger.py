@@ -25,7 +25,7 @@ import platform
 import re
 import sys
 import time
-from typing import Any, Dict, Iterable, List, Mapping, Optional
+from typing import Any, Dict, Iterable, List, Mapping, Optional, Tuple
 
 SCHEMA = 1
 HEARTBEAT_S = 10.0
@@ -115,10 +115,7 @@ class Logger:
         return self
 
     def __exit__(self, kind: Any, error: Any = None, *_: Any) -> None:
-        if kind is None:
-            return self.close()
-        status = "interrupted" if issubclass(kind, KeyboardInterrupt) else "failed"
-        return self.close(status, "%s: %s" % (kind.__name__, error))  # noqa: UP031 - for Python 3.8
+        return self.close(*ending(kind, error))
 
     # ---- Files
 
@@ -344,6 +341,14 @@ class PufferLogger(Logger):
 
 
 # ---- Plain facts
+
+
+def ending(kind: Any, error: Any) -> Tuple[str, str]:
+    """Status and reason of a run that an exception of this kind ended, or none; sys.exit(0) is an end like any."""
+    if kind is None or (issubclass(kind, SystemExit) and not getattr(error, "code", error)):
+        return "finished", ""
+    status = "interrupted" if issubclass(kind, KeyboardInterrupt) else "failed"
+    return status, "%s: %s" % (kind.__name__, error)  # noqa: UP031 - for Python 3.8
 
 
 def _write(write: Any, data: Any, path: str) -> int:

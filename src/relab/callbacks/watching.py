@@ -24,12 +24,13 @@ from relab.formats.read.source import FOREIGN, Names, settings
 from relab.health.examine import examine
 from relab.health.render import tried
 from relab.health.rule import Finding, all_rules
-from relab.logger import Logger, _masked, known_settings
+from relab.logger import Logger, _masked, ending, known_settings
 
 SHARE = 0.01  # of the time since the start that looking may take
 TOGETHER_S = 2.0  # rows that come faster are written together: on a busy disk each write waits
 KNOWN = ("run-incomplete",)  # how it ended is no news to who ended it
 TELLING = ("warning", "error")  # an info is for who looks, not for who waits
+UNCLOSED = "the program ended before training was said to be at its end: by close(), its with block or learn()"
 Tell = Callable[[str, Finding], None]
 
 
@@ -79,6 +80,7 @@ class Watch:
         self._closed: float | None = None  # when it was
         self._later: threading.Timer | None = None  # writes rows that wait, should no other come
         self._turn = threading.RLock()  # one thread looks at a time
+        self._old_error = getattr(sys, "last_value", None)  # which ended nothing of this run
         atexit.register(self._left)
         self._ready()
 
@@ -186,6 +188,7 @@ class Watch:
 
     def go_on(self, total: int) -> None:
         """Once more, after its end or after what kept it from one."""
+        self._old_error = getattr(sys, "last_value", None)
         if self._closed is not None:
             self.started, self._closed = self.started + time.perf_counter() - self._closed, None
             atexit.register(self._left)
@@ -196,15 +199,14 @@ class Watch:
         return self
 
     def __exit__(self, kind: Any, error: Any = None, *_: Any) -> None:
-        if kind is None:
-            return self.close()
-        status = "interrupted" if issubclass(kind, KeyboardInterrupt) else "failed"
-        return self.close(status, f"{kind.__name__}: {error}")
+        self.close(*ending(kind, error))
 
     def _left(self) -> None:
-        """The program ends and nobody has closed the record: Ctrl-C and errors reach no callback."""
-        error = getattr(sys, "last_value", None)  # what ended the program, if that was an error
-        self.__exit__(error and type(error), error)
+        """The program ends and nobody has closed the record: what ended it is known of an uncaught error alone."""
+        error = getattr(sys, "last_value", None)
+        if error is None or error is self._old_error or hasattr(sys, "ps1"):  # at a prompt: of any line before
+            return self.close("interrupted", UNCLOSED)
+        return self.close(*ending(type(error), error))
 
     def _ready(self) -> None:
         """What a look imports is imported before the first step, so that none waits for it."""
