@@ -179,3 +179,26 @@ except KeyboardInterrupt:
 """)  # fmt: skip
     assert run.meta["status"] == "interrupted"
     assert run.events[-1]["message"] == watching.UNCLOSED
+
+
+PIECES = """
+true = 0
+for more in {}, {"reset_num_timesteps": False}, {}, {"reset_num_timesteps": False}, {"reset_num_timesteps": False}:
+    one.learn(128, callback=again, **more)
+    true += 128
+    assert (again.watch.record.last, again.watch.record.settings["total_steps"]) == (true, true), true
+"""
+MID_ROLLOUT = """
+one = model(n_steps=128)
+one.learn(1000, callback=[again, At(200, lambda: False)])
+one.learn(128, callback=again)
+"""
+
+
+@pytest.mark.slow
+@needs_peers
+@pytest.mark.parametrize(("program", "steps"), [(PIECES, 640), (MID_ROLLOUT, 328)], ids=["pieces", "mid-rollout"])
+def test_steps_of_several_learns_are_those_that_were_trained(tmp_path, program, steps):
+    run, _ = sb3(tmp_path, program)
+    assert max(column.steps[-1] for column in run.columns.values()) == steps
+    assert run.config["total_steps"] == steps

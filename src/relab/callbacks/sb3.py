@@ -58,7 +58,7 @@ class SB3Moments:
         super().__init__()
         self.folder, self.every, self.tell = folder, every, tell
         self.episodes: list[Mapping[str, float]] = []
-        self.gathered = 0  # steps whose episodes are among them
+        self.gathered = 0  # steps, as the model counts them, whose episodes are among them
         self.evaluated: dict[int, int] = {}
         self.trained: Any = None  # the model of the last learn()
         self.rows: Any = None
@@ -76,8 +76,9 @@ class SB3Moments:
 
     def _go_on(self) -> None:
         """learn() once more on the same model: the same run, whose steps are counted on."""
-        last = self.watch.record.last
-        self.before = 0 if self.num_timesteps >= last else last
+        if self.num_timesteps < self.gathered:  # counted from 0 again
+            self.before += self.gathered
+        self.gathered = self.num_timesteps
         self.watch.go_on(self.before + self.model._total_timesteps)
 
     def _begin(self) -> None:
