@@ -80,6 +80,18 @@ def test_the_writer_goes_on_as_before_and_rows_have_relabs_names(tmp_path):
     assert columns["policy/kl"].values.tolist() == [0.01] * 40
 
 
+def test_a_writer_in_a_with_block_is_closed_and_its_run_says_how_it_ended(tmp_path):
+    with watch(Tape(), str(tmp_path / "a"), CLEANRL) as writer:
+        train(writer, 0.01)
+    assert writer.writer.closed
+    run = history.load(tmp_path / "a")
+    assert (run.meta["status"], len(run.columns["policy/kl"].values)) == ("finished", 40)
+    with pytest.raises(ZeroDivisionError), watch(Tape(), str(tmp_path / "b"), CLEANRL) as writer:
+        raise ZeroDivisionError
+    assert writer.writer.closed
+    assert history.load(tmp_path / "b").meta["status"] == "failed"
+
+
 def test_a_rule_that_fires_is_told_while_it_trains_and_once(tmp_path, monkeypatch):
     monkeypatch.setattr(watching, "SHARE", 1e9)  # these rows take no time: every look would be too dear
     writer, said = written(tmp_path, 30.0, every=2048)
