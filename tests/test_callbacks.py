@@ -14,6 +14,7 @@ import pytest
 from relab import callbacks
 from relab.callbacks import Watch, watch, watching
 from relab.health.examine import examine
+from relab.logger import Logger
 from relab.record import history
 from relab.runs import glance
 from where import ROOT
@@ -79,6 +80,18 @@ def test_the_writer_goes_on_as_before_and_rows_have_relabs_names(tmp_path):
     assert columns["policy/kl"].values.tolist() == [0.01] * 40
 
 
+def test_a_writer_in_a_with_block_is_closed_and_its_run_says_how_it_ended(tmp_path):
+    with watch(Tape(), str(tmp_path / "a"), CLEANRL) as writer:
+        train(writer, 0.01)
+    assert writer.writer.closed
+    run = history.load(tmp_path / "a")
+    assert (run.meta["status"], len(run.columns["policy/kl"].values)) == ("finished", 40)
+    with pytest.raises(ZeroDivisionError), watch(Tape(), str(tmp_path / "b"), CLEANRL) as writer:
+        raise ZeroDivisionError
+    assert writer.writer.closed
+    assert history.load(tmp_path / "b").meta["status"] == "failed"
+
+
 def test_a_rule_that_fires_is_told_while_it_trains_and_once(tmp_path, monkeypatch):
     monkeypatch.setattr(watching, "SHARE", 1e9)  # these rows take no time: every look would be too dear
     writer, said = written(tmp_path, 30.0, every=2048)
@@ -130,14 +143,18 @@ def test_episodes_that_end_one_after_the_other_are_written_together(tmp_path, mo
 ENDINGS = {
     "raise ValueError('an error of the training')": ("failed", "ValueError: an error of the training"),
     "raise KeyboardInterrupt": ("interrupted", "KeyboardInterrupt"),
-    "raise SystemExit(0)": ("finished", None),
-    "pass": ("finished", None),
+    "sys.last_value = NameError('of an hour ago'); log.close(); log.go_on(9)": ("interrupted", watching.UNCLOSED),
+    "raise SystemExit(0)": ("interrupted", watching.UNCLOSED),
+    "raise SystemExit(1)": ("interrupted", watching.UNCLOSED),
+    "pass": ("interrupted", watching.UNCLOSED),
+    "log.close()": ("finished", None),
 }
 
 
-@pytest.mark.parametrize("ending", ENDINGS, ids=["error", "ctrl-c", "exit", "end"])
+@pytest.mark.parametrize("ending", ENDINGS, ids=["error", "ctrl-c", "old", "exit", "exit-1", "end", "closed"])
 def test_a_record_that_nobody_closed_says_how_the_program_ended(tmp_path, ending):
     program = f"""
+    import sys
     from relab.callbacks import Watch
     log = Watch("a", {{"total_timesteps": 1000}}, algo="ppo")
     for step in range(1, 500):
@@ -179,6 +196,14 @@ def test_how_it_ended_is_noted(tmp_path):
     with pytest.raises(ValueError, match="of the training"), Watch(str(tmp_path / "a")):
         raise ValueError("an error of the training")
     assert history.load(tmp_path / "a").meta["status"] == "failed"
+
+
+@pytest.mark.parametrize("kind", [Watch, Logger])
+@pytest.mark.parametrize(("code", "status"), [(0, "finished"), (None, "finished"), (1, "failed"), ("why", "failed")])
+def test_leaving_a_with_block_by_exit_is_what_its_code_says(tmp_path, kind, code, status):
+    with pytest.raises(SystemExit), kind(str(tmp_path / "a")):
+        sys.exit(code)
+    assert history.load(tmp_path / "a").meta["status"] == status
 
 
 def test_nobody_waits_for_torch():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import errno
+import io
 import math
 import sys
 
@@ -81,6 +82,37 @@ def test_a_fault_of_relab_ends_no_training_and_rows_are_still_kept(tmp_path, mon
     assert said.count("relab cannot look at this run while it trains (RuntimeError: a rule that nobody foresaw") == 1
     run = history.load(tmp_path / "a")
     assert (len(run.columns["return/mean"].values), run.meta["status"]) == (49, "finished")
+
+
+class Broken(io.StringIO):
+    def write(self, text):
+        raise BrokenPipeError(errno.EPIPE, "Broken pipe")
+
+
+def closed():
+    stream = io.StringIO()
+    stream.close()
+    return stream
+
+
+@pytest.mark.parametrize("stream", [Broken, closed, lambda: None], ids=["pipe", "closed", "none"])
+def test_a_stderr_that_cannot_be_written_ends_no_training(stream, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(sys, "stderr", stream())
+    writer = watch(Tape(), str(tmp_path / "a"), CLEANRL, algo="ppo", every=512)
+    train(writer, 20.0)
+    with writer.relab.unharmed("a row was not kept"):
+        raise OSError
+    lost = logger._Sb3Rows.__new__(logger._Sb3Rows)
+    lost.lost = False
+    lost._unharmed(stop)
+    writer.close()
+    assert writer.relab.warned
+    assert history.load(tmp_path / "a").meta["status"] == "finished"
+    assert capsys.readouterr().out == "", "nor does it come to stdout instead"
+
+
+def stop():
+    raise RuntimeError
 
 
 def test_what_the_users_own_tell_raises_stops_the_training(tmp_path):
@@ -217,6 +249,37 @@ def test_stable_baselines3_trains_to_its_end_whatever_happens_to_the_record(tmp_
     done = run_peer(FULL.replace("sys.argv[1]", '"runs/a"'), tmp_path)
     assert "trained 512" in done.stdout, done.stderr
     assert "training goes on" in done.stderr
+
+
+ODD = """
+import numpy as np
+from relab.callbacks import SB3Callback
+from stable_baselines3 import PPO
+from stable_baselines3.common.callbacks import BaseCallback
+class Odd(BaseCallback):
+    callbacks = 3
+    def _on_step(self):
+        odd = {"int": 10**400, "time": np.timedelta64(5, "s"), "complex": np.complex128(5), "two": 2}
+        for name, value in odd.items():
+            self.logger.record(f"odd/{name}", value)
+        return True
+model = PPO("MlpPolicy", "CartPole-v1", n_steps=64, n_epochs=1, seed=0, device="cpu",
+            learning_rate=lambda left: 1e-3 if left else 1 / 0)
+model.learn(200, callback=[Odd(), SB3Callback("a", every=64)])
+print("trained", model.num_timesteps)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not PEERS.exists(), reason="Stable-Baselines3 is not there: make bench-peers")
+def test_what_cannot_be_kept_of_a_model_ends_no_training_and_takes_nothing_with_it(tmp_path):
+    done = run_peer(ODD, tmp_path)
+    assert "trained 256" in done.stdout, done.stderr
+    assert done.stderr.count("a number was not kept") == 1
+    run = history.load(tmp_path / "a")
+    assert run.columns["foreign/odd/two"].values.tolist() == [2.0] * 4
+    assert "foreign/odd/int" not in run.columns
+    assert "lr" not in run.config["algo"]
 
 
 def test_names_of_numbers_and_settings_keep_no_secret(tmp_path):

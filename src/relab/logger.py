@@ -15,6 +15,7 @@ docs/record.md. Each row is flushed: after kill -9 all but the last line is ther
 `relab capture`, Logger() without a folder writes where capture says.
 """
 
+import contextlib
 import errno
 import functools
 import json
@@ -24,7 +25,7 @@ import platform
 import re
 import sys
 import time
-from typing import Any, Dict, Iterable, List, Mapping, Optional
+from typing import Any, Dict, Iterable, List, Mapping, Optional, Tuple
 
 SCHEMA = 1
 HEARTBEAT_S = 10.0
@@ -114,10 +115,7 @@ class Logger:
         return self
 
     def __exit__(self, kind: Any, error: Any = None, *_: Any) -> None:
-        if kind is None:
-            return self.close()
-        status = "interrupted" if issubclass(kind, KeyboardInterrupt) else "failed"
-        return self.close(status, "%s: %s" % (kind.__name__, error))  # noqa: UP031 - for Python 3.8
+        return self.close(*ending(kind, error))
 
     # ---- Files
 
@@ -208,9 +206,10 @@ class _Sb3Rows:
         try:
             do()
         except Exception as error:  # a full disk, say: hours of training are worth more than a row
-            if not self.lost:
-                print(f"relab: a row was not kept ({error!r}); training goes on", file=sys.stderr)
-            self.lost = True
+            said, self.lost = self.lost, True
+            with contextlib.suppress(OSError, ValueError):  # a stderr that is full or closed
+                if not said and sys.stderr is not None:
+                    print(f"relab: a row was not kept ({error!r}); training goes on", file=sys.stderr)
 
     def _write(self, step: int) -> None:
         values = {k: v for k, v in self.model.logger.name_to_value.items() if hasattr(v, "__float__")}
@@ -342,6 +341,14 @@ class PufferLogger(Logger):
 
 
 # ---- Plain facts
+
+
+def ending(kind: Any, error: Any) -> Tuple[str, str]:
+    """Status and reason of a run that an exception of this kind ended, or none; sys.exit(0) is an end like any."""
+    if kind is None or (issubclass(kind, SystemExit) and not getattr(error, "code", error)):
+        return "finished", ""
+    status = "interrupted" if issubclass(kind, KeyboardInterrupt) else "failed"
+    return status, "%s: %s" % (kind.__name__, error)  # noqa: UP031 - for Python 3.8
 
 
 def _write(write: Any, data: Any, path: str) -> int:

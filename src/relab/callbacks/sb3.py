@@ -58,9 +58,10 @@ class SB3Moments:
         super().__init__()
         self.folder, self.every, self.tell = folder, every, tell
         self.episodes: list[Mapping[str, float]] = []
-        self.gathered = 0  # steps whose episodes are among them
+        self.gathered = 0  # steps, as the model counts them, whose episodes are among them
         self.evaluated: dict[int, int] = {}
         self.trained: Any = None  # the model of the last learn()
+        self.rows: Any = None
         self.before = 0  # steps of calls of learn() before this one, where it counts from 0 again
 
     def _on_training_start(self) -> None:
@@ -69,13 +70,15 @@ class SB3Moments:
         else:
             self._begin()
         self.trained = self.model
+        self._stop_rows()  # of a learn() that did not come to its end
         self.rows = self.writer(self._keep)
         self.model.logger.output_formats.append(self.rows)
 
     def _go_on(self) -> None:
         """learn() once more on the same model: the same run, whose steps are counted on."""
-        last = self.watch.record.last
-        self.before = 0 if self.num_timesteps >= last else last
+        if self.num_timesteps < self.gathered:  # counted from 0 again
+            self.before += self.gathered
+        self.gathered = self.num_timesteps
         self.watch.go_on(self.before + self.model._total_timesteps)
 
     def _begin(self) -> None:
@@ -94,12 +97,15 @@ class SB3Moments:
         left = dict(self.model.logger.name_to_value)  # since the last dump
         if left and self.before + self.num_timesteps > self.watch.record.last:
             self._keep(left, self.num_timesteps)
-        if self.rows in self.model.logger.output_formats:  # else somebody has set another logger
-            self.model.logger.output_formats.remove(self.rows)
+        self._stop_rows()
         self._keep_evaluations()
         if self.num_timesteps < self.model._total_timesteps:
             self.watch.stopped("a callback ended the training", self.before + self.num_timesteps)
         self.watch.close()
+
+    def _stop_rows(self) -> None:
+        if self.rows in self.model.logger.output_formats:  # else somebody has set another logger
+            self.model.logger.output_formats.remove(self.rows)
 
     def _gather(self) -> None:
         """The episodes that ended in this step, once: an EvalCallback before this one lets a row be written first."""
@@ -111,7 +117,10 @@ class SB3Moments:
     def _keep(self, values: Mapping[str, Any], step: int) -> None:
         self._gather()
         self._keep_evaluations()
-        row = {name: float(x) for name, x in values.items() if isinstance(x, (int, float, np.number))}
+        row: dict[str, float] = {}
+        for name, value in values.items():
+            with self.watch.unharmed("a number was not kept"):
+                row |= {name: float(value)} if isinstance(value, (int, float, np.number)) else {}
         episodes, self.episodes = self.episodes, []
         with self.watch.unharmed("episodes of training were not kept"):
             row |= episode_numbers(episodes)
@@ -142,7 +151,7 @@ def episode_numbers(episodes: list[Mapping[str, float]]) -> dict[str, float]:
 
 def all_callbacks(callback: Any) -> list[Any]:
     inner = getattr(callback, "callbacks", None)
-    return [one for each in inner for one in all_callbacks(each)] if inner is not None else [callback]
+    return [one for each in inner for one in all_callbacks(each)] if isinstance(inner, (list, tuple)) else [callback]
 
 
 PASSING = ("num_timesteps", "verbose", "start_time", "tensorboard_log")  # no settings
@@ -163,7 +172,10 @@ def sb3_facts(model: Any) -> dict[str, Any]:
 def scheduled(value: Any) -> Any:
     if not callable(value):
         return value
-    ends = [float(value(left)) for left in (1.0, 0.5, 0.0)]
+    try:
+        ends = [float(value(left)) for left in (1.0, 0.5, 0.0)]
+    except Exception:  # a user's function, and training may never ask it for its end
+        return None
     return ends[0] if len(set(ends)) == 1 else f"{number(ends[0])} to {number(ends[-1])}"
 
 

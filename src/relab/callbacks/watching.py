@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import atexit
 import json
+import os
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -22,17 +24,25 @@ from relab.formats.read.source import FOREIGN, Names, settings
 from relab.health.examine import examine
 from relab.health.render import tried
 from relab.health.rule import Finding, all_rules
-from relab.logger import Logger, _masked, known_settings
+from relab.logger import Logger, _masked, ending, known_settings
 
 SHARE = 0.01  # of the time since the start that looking may take
 TOGETHER_S = 2.0  # rows that come faster are written together: on a busy disk each write waits
 KNOWN = ("run-incomplete",)  # how it ended is no news to who ended it
 TELLING = ("warning", "error")  # an info is for who looks, not for who waits
+UNCLOSED = "the program ended before training was said to be at its end: by close(), its with block or learn()"
 Tell = Callable[[str, Finding], None]
 
 
 def tell_stderr(text: str, finding: Finding) -> None:
-    print(text, file=sys.stderr, flush=True)
+    say(text)
+
+
+def say(text: str) -> None:
+    """On stderr, where there is one: a full disk, a closed pipe or no stderr at all ends no training."""
+    with suppress(OSError, ValueError):
+        if sys.stderr is not None:
+            print(text, file=sys.stderr, flush=True)
 
 
 class Watch:
@@ -67,6 +77,10 @@ class Watch:
         self.warned: list[Finding] = []
         self._looked = 0  # step of the last look
         self._cost = 0.0  # of the last look
+        self._closed: float | None = None  # when it was
+        self._later: threading.Timer | None = None  # writes rows that wait, should no other come
+        self._turn = threading.RLock()  # one thread looks at a time
+        self._old_error = getattr(sys, "last_value", None)  # which ended nothing of this run
         atexit.register(self._left)
         self._ready()
 
@@ -88,9 +102,23 @@ class Watch:
         begun = time.perf_counter()
         with self.unharmed("a row was not kept"):
             self.record.row(step, dict(self._translated(name, value) for name, value in metrics.items()))
+            self._write_later()
         self.seconds += time.perf_counter() - begun
         if self.record.last - self._looked >= self.every and self._may_look():
             self.look(self.record.last)
+
+    def _write_later(self) -> None:
+        """Rows that wait are written in time also where training is silent from here on, or is killed."""
+        if self.record.waiting and self._later is None:
+            self._later = threading.Timer(TOGETHER_S, self._write_now)
+            self._later.daemon = True
+            with suppress(RuntimeError):  # no thread begins while a program ends: close() writes them
+                self._later.start()
+
+    def _write_now(self) -> None:
+        self._later = None
+        with self.unharmed("a row was not kept"):
+            self.record.flush()
 
     def evaluation(self, step: int, returns: Iterable[float], lengths: Iterable[int] | None = None) -> None:
         """The episodes of an evaluation with deterministic actions."""
@@ -101,13 +129,14 @@ class Watch:
 
     def look(self, step: int) -> list[Finding]:
         """Ask every rule about the rows so far; what is new is told, and returned."""
-        begun, new = time.perf_counter(), self._new()
-        self.warned += new
-        for finding in new:
-            with self.unharmed("a warning was not kept"):
-                self.record.event("warning", step, slug=finding.slug, message=finding.message)
-        self._looked, self._cost, self.looks = step, time.perf_counter() - begun, self.looks + 1
-        self.seconds, self.looking = self.seconds + self._cost, self.looking + self._cost
+        with self._turn:
+            begun, new = time.perf_counter(), self._new()
+            self.warned += new
+            for finding in new:
+                with self.unharmed("a warning was not kept"):
+                    self.record.event("warning", step, slug=finding.slug, message=finding.message)
+            self._looked, self._cost, self.looks = step, time.perf_counter() - begun, self.looks + 1
+            self.seconds, self.looking = self.seconds + self._cost, self.looking + self._cost
         for finding in new:
             self.tell(warning(finding, step), finding)  # which may stop the training: that is its user's choice
         return new
@@ -132,13 +161,16 @@ class Watch:
             if what not in self.faults:
                 self.faults.add(what)
                 why = reason(error) if self.blind else f"{type(error).__name__}: {error}"
-                print(printable(f"relab: {what} ({why}); training goes on"), file=sys.stderr, flush=True)
+                say(printable(f"relab: {what} ({why}); training goes on"))
 
     def close(self, status: str = "finished", why: str = "") -> None:
         """A last look, which costs training nothing, and the end of the record."""
-        if self.record.meta["status"] != "running":
+        if self.record.meta["status"] != "running" or not self.record.own:
             return
         atexit.unregister(self._left)
+        if self._later is not None:
+            self._later.cancel()
+            self._later = None
         with self.unharmed("the end of the run was not kept"):
             self.record.close(status, why)  # first: an unfinished run is judged with more patience
         try:
@@ -155,9 +187,11 @@ class Watch:
             self.record.event("stop", step, reason=reason)
 
     def go_on(self, total: int) -> None:
-        """Once more after its end."""
-        self.started += time.perf_counter() - self._closed
-        atexit.register(self._left)
+        """Once more, after its end or after what kept it from one."""
+        self._old_error = getattr(sys, "last_value", None)
+        if self._closed is not None:
+            self.started, self._closed = self.started + time.perf_counter() - self._closed, None
+            atexit.register(self._left)
         with self.unharmed("the record cannot be written"):
             self.record.go_on(total)
 
@@ -165,15 +199,14 @@ class Watch:
         return self
 
     def __exit__(self, kind: Any, error: Any = None, *_: Any) -> None:
-        if kind is None:
-            return self.close()
-        status = "interrupted" if issubclass(kind, KeyboardInterrupt) else "failed"
-        return self.close(status, f"{kind.__name__}: {error}")
+        self.close(*ending(kind, error))
 
     def _left(self) -> None:
-        """The program ends and nobody has closed the record: Ctrl-C and errors reach no callback."""
-        error = getattr(sys, "last_value", None)  # what ended the program, if that was an error
-        self.__exit__(error and type(error), error)
+        """The program ends and nobody has closed the record: what ended it is known of an uncaught error alone."""
+        error = getattr(sys, "last_value", None)
+        if error is None or error is self._old_error or hasattr(sys, "ps1"):  # at a prompt: of any line before
+            return self.close("interrupted", UNCLOSED)
+        return self.close(*ending(type(error), error))
 
     def _ready(self) -> None:
         """What a look imports is imported before the first step, so that none waits for it."""
@@ -210,6 +243,7 @@ class Record(Logger):
 
     def __init__(self, folder: str, flat: Mapping[str, Any], keys: Mapping[str, str], spec: Mapping[str, Any]):
         self.last, self.settings = 0, plain(settings(flat, keys))
+        self._process, self._lock = os.getpid(), threading.RLock()
         self._lines: list[bytes] = []
         self._written = 0.0  # when rows were last written
         env, algo = (self.settings.get(part, {}).get("name") for part in ("env", "algo"))
@@ -220,42 +254,65 @@ class Record(Logger):
         self._write_meta()
 
     def row(self, step: int, metrics: Mapping[str, Any]) -> None:
-        self.last = max(self.last, int(step))
-        super().row(step, metrics)
+        with self._alone():
+            self.last = max(self.last, int(step))
+            super().row(step, metrics)
+
+    @property
+    def own(self) -> bool:
+        """Whether this is the process that began it, and none that was forked from it and has its rows as well."""
+        return self._process == os.getpid()
+
+    @property
+    def waiting(self) -> bool:
+        return bool(self._lines)
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Inside, no other thread writes; a fork does not either, and may have inherited a lock that nobody opens."""
+        if not self.own:
+            raise OSError(f"only the process that began {self.folder} writes it; this one was forked from that")
+        with self._lock:
+            yield
 
     def _put(self, name: str, line: bytes) -> None:
-        if name != "metrics.jsonl":
-            return super()._put(name, line)
-        self._lines.append(line)
-        if time.monotonic() - self._written >= TOGETHER_S:
-            self.flush()
+        with self._alone():
+            if name != "metrics.jsonl":
+                return super()._put(name, line)
+            self._lines.append(line)
+            if time.monotonic() - self._written >= TOGETHER_S or self.meta["status"] != "running":
+                self.flush()
 
     def flush(self) -> None:
         """Rows that wait to be written together."""
-        lines, self._lines, self._written = self._lines, [], time.monotonic()
-        if lines:
-            super()._put("metrics.jsonl", b"".join(lines))
+        with self._alone():
+            lines, self._lines, self._written = self._lines, [], time.monotonic()
+            if lines:
+                super()._put("metrics.jsonl", b"".join(lines))
 
     def close(self, status: str = "finished", why: str = "") -> None:
-        try:
-            self.flush()
-        finally:
-            super().close(status, why)
+        with self._alone():
+            try:
+                self.flush()
+            finally:
+                super().close(status, why)
 
     def go_on(self, total: int) -> None:
         """More steps of a run that had ended."""
-        self.meta["status"] = "running"
-        self.meta.pop("stopped", None)
-        self.settings["total_steps"] = total
-        self._replace("config.yaml", json.dumps(_masked(self.settings), indent=1))
-        self.event("resume", self.last)
-        self._write_meta()
+        with self._alone():
+            self.meta["status"] = "running"
+            self.meta.pop("stopped", None)
+            self.settings["total_steps"] = total
+            self._replace("config.yaml", json.dumps(_masked(self.settings), indent=1))
+            self.event("resume", self.last)
+            self._write_meta()
 
     def release(self) -> None:
         """Files that were opened again after the end."""
-        for file in self._files.values():
-            file.close()
-        self._files = {}
+        with self._alone():
+            for file in self._files.values():
+                file.close()
+            self._files = {}
 
 
 def plain(data: Any) -> Any:

@@ -36,9 +36,17 @@ class Watched:
             self._row.setdefault(tag, []).append(value)
 
     def close(self) -> None:
-        self._flush_row()
-        self.relab.close()
-        self.writer.close()
+        self.__exit__(None)
+
+    def __enter__(self) -> Watched:
+        return self
+
+    def __exit__(self, kind: Any, error: Any = None, *more: Any) -> None:
+        try:
+            self._flush_row()
+            self.relab.__exit__(kind, error, *more)
+        finally:  # also where the user's own `tell` raises
+            self.writer.close()
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.writer, name)
