@@ -206,9 +206,7 @@ def test_what_is_solved_on_one_task_settles_nothing_on_another(tmp_path):
     strangers(tmp_path / "both", "Pendulum-v1", -1300.0, -1350.0)
     advice = proposed(tmp_path / "both")
     assert "as high as" not in advice.why
-    assert "has-not-learned" in advice.why, (
-        "70 below random is no difference that matters where its episodes differ by hundreds"
-    )
+    assert "has-not-learned" in advice.why, "70 below random does not matter: its episodes differ by hundreds"
 
 
 @pytest.mark.parametrize(("ends", "is_solved"), [((480, 300, 310, 320), False), ((480, 490, 485, 320), True)])
