@@ -15,7 +15,6 @@ docs/record.md. Each row is flushed: after kill -9 all but the last line is ther
 `relab capture`, Logger() without a folder writes where capture says.
 """
 
-import contextlib
 import errno
 import functools
 import json
@@ -206,10 +205,12 @@ class _Sb3Rows:
         try:
             do()
         except Exception as error:  # a full disk, say: hours of training are worth more than a row
-            said, self.lost = self.lost, True
-            with contextlib.suppress(OSError, ValueError):  # a stderr that is full or closed
-                if not said and sys.stderr is not None:
+            try:
+                if not self.lost and sys.stderr is not None:
                     print(f"relab: a row was not kept ({error!r}); training goes on", file=sys.stderr)
+            except (OSError, ValueError):  # a stderr that is full or closed
+                pass
+            self.lost = True
 
     def _write(self, step: int) -> None:
         values = {k: v for k, v in self.model.logger.name_to_value.items() if hasattr(v, "__float__")}
