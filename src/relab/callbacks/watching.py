@@ -18,7 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from relab.base.blame import reason
-from relab.base.places import printable
+from relab.base.numbers import is_finite
+from relab.base.places import cut_short, printable
 from relab.formats.read import cleanrl, find, settings_files
 from relab.formats.read.source import FOREIGN, Names, settings
 from relab.health.examine import examine
@@ -205,7 +206,7 @@ class Watch:
         """The program ends and nobody has closed the record: what ended it is known of an uncaught error alone."""
         error = getattr(sys, "last_value", None)
         if error is None or error is self._old_error or hasattr(sys, "ps1"):  # at a prompt: of any line before
-            return self.close("interrupted", UNCLOSED)
+            return self.close() if self.record.whole else self.close("interrupted", UNCLOSED)
         return self.close(*ending(type(error), error))
 
     def _ready(self) -> None:
@@ -262,6 +263,12 @@ class Record(Logger):
     def own(self) -> bool:
         """Whether this is the process that began it, and none that was forked from it and has its rows as well."""
         return self._process == os.getpid()
+
+    @property
+    def whole(self) -> bool:
+        """Whether it took the steps that were planned; False where nobody says how many these are."""
+        planned = self.settings.get("total_steps")
+        return is_finite(planned) and not cut_short(self.last, planned)
 
     @property
     def waiting(self) -> bool:

@@ -86,6 +86,9 @@ def _head(v: Verdict) -> str:
         return lacks
     if v.kind == "learned" and v.dip and not v.share:
         return f"Learned, from {number(v.dip.mean)} on, to which its first value fell: "
+    if counted_as(v) == "rising" and v.rising:
+        rise = f"{number(v.rising.start)} → {number(v.rising.end)}"
+        return f"Training rises ({rise}), evaluations do not yet: "
     if v.hardly:
         return "Hardly learned, its second half stays near random: "
     if v.kind == "not" and v.random is None:
@@ -217,6 +220,8 @@ def counted_as(v: Verdict) -> str:
     """What a run counts as beside others: what its own sentence begins with."""
     if v.kind == "learned" and not v.share and not v.trained and (lack := _lack(v)):
         return lack
+    if v.kind == "short" and v.rising:
+        return "rising"
     return "hardly" if v.hardly and v.kind == "not" and not v.share else v.kind
 
 
@@ -276,7 +281,7 @@ COUNTED = {
     "hardly": "hardly learned", "top": "at the top throughout", "part": "learned and lost part of it",
     "lost": "learned and lost it", "unstable": "unstable", "fell": "fell below its start", "gained": "gained, not far beyond the noise",
     "not": "did not learn", "flat": "no gain beyond the noise", "unclear": "too noisy to tell", "worse": "worse than random", "broken": "broke",
-    "short": "too few values or steps to tell", "unjudged": "not judged", "opposite": "not judged (returns of another sign)", "fit": "critic alone",
+    "short": "too few values or steps to tell", "rising": "training rises, evaluations do not yet", "unjudged": "not judged", "opposite": "not judged (returns of another sign)", "fit": "critic alone",
     "model": "world model alone", "none": "no result",
 }  # fmt: skip
 

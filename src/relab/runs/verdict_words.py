@@ -25,8 +25,8 @@ MEANS = {
     "worse": "its last two points lie below what a random policy earns, clearly and by a difference that matters (rule"
              " worse-than-random)",
     "broken": "the return is not a number at its end",
-    "short": "too few values, or under a tenth of the steps with which others published a result, or training rose clear"
-             " of random while its evaluations do not show it (rule evaluations-behind-training)",
+    "short": "too few values, or under a tenth of the steps with which others published a result",
+    "rising": "training rose clear of random while its evaluations do not show it yet (rule evaluations-behind-training)",
     "unjudged": "no return was logged, so that nothing tells whether it learned",
     "opposite": "all returns have the sign that the environment's own cannot have: another reward, or one of the wrong"
                 " sign, was trained on, and whether more of it is better nobody knows (rule return-against-length)",
