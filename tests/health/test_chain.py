@@ -84,7 +84,7 @@ def test_causes_stand_before_symptoms_and_count_as_much():
 
 def test_exceptions_are_few_and_name_rules_that_exist():
     declared = {slug: rule.explains for slug, rule in RULES.items() if rule.explains}
-    assert len(declared) <= 10
+    assert len(declared) <= 12  # of 160 rules
     for slug, symptoms in declared.items():
         assert set(symptoms) <= set(RULES), slug
 

@@ -123,11 +123,11 @@ def exploration_never_ends(view: View, *, share_above: float = 0.3, nearly_all: 
                    severity=judged(view))  # fmt: skip
 
 
-def _far_enough(view: View) -> bool:
-    """Whether half of the planned steps are over; where no plan is known, whether the log has ended."""
+def _far_enough(view: View, *, past: float = 0.5) -> bool:
+    """Whether so much of the planned steps is over; where no plan is known, whether the log has ended."""
     if view.planned is None:
         return view.state in ("ended", "finished")
-    return view.last_step >= 0.5 * view.planned
+    return view.last_step >= past * view.planned
 
 
 def _falls(share: Curve) -> bool:
