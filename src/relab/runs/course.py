@@ -31,6 +31,7 @@ from relab.runs.apart import Steadied
 from relab.runs.values import FIT, fits_values
 
 BLOCKS = 10
+TRAINED = ("return/mean", "return/mean_100")  # returns of training, that of single rows first: it does not lag
 ROLLING = {"return/mean_100": 100}  # metric -> episodes that a row is the mean of
 BATCHES = 10  # at least so many batches tell a variance: with fewer, the bends of the curve are taken for noise
 NEAR = 8  # rows on either side of a block that tell its noise, at least

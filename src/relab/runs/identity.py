@@ -17,6 +17,7 @@ import numpy as np
 from relab.formats.read import logged_settings
 from relab.record.history import History
 from relab.record.state import LOG_END, NAMED, experiment_name, group_key, seed_of, seedless
+from relab.runs.course import TRAINED
 from relab.runs.naming import display_name
 
 ROUNDING = 1e-5  # of a value, and of 1: some logs keep half the digits
@@ -29,7 +30,6 @@ COUNTER = re.compile(r"[-_.]+\d{1,3}(?=$|/)")
 LAST_DIGITS = re.compile(r"(?<=[^\W\d])\d{1,3}$")
 MADE_UP = re.compile(r"(^|/)(\d{4}-\d\d-\d\d-[a-z]+-[a-z]+(-\d+)?|[a-z]+-[a-z]+-\d+)$")  # by relab, by W&B
 ENDING_ID = re.compile(r"-[0-9a-f]{8}$")
-TRAINED = ("return/mean", "return/mean_100")
 FACTOR, FIRST_ROWS = 3.0, 5  # of returns, and rows at the start in which a second try is as good as the first
 
 

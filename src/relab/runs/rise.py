@@ -7,10 +7,9 @@ from dataclasses import dataclass
 
 from relab.record.history import History
 from relab.runs.apart import clearly
-from relab.runs.course import course_on
+from relab.runs.course import TRAINED, course_on
 from relab.runs.yardstick import Yardstick
 
-TRAINED = ("return/mean", "return/mean_100")  # that of single rows first: it does not lag
 FEWEST = 4  # points
 
 

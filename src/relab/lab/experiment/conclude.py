@@ -85,7 +85,7 @@ def broke_off(run: history.History, usual: int) -> str:
         return ""
     planned, steps = run.config.get("total_steps"), steps_of(run)
     if cut_short(steps, planned):
-        return f"ended at step {steps:,} of {planned:,} planned"
+        return f"ended at step {steps:,} of {planned:,.0f} planned"
     return f"ended at step {steps:,}, others of its variant at {usual:,}" if steps < SHORT * usual else ""
 
 
